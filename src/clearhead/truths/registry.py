@@ -1,0 +1,71 @@
+"""Every truth, in the order of the syllabus. A new one is a file and a line here; docs/truths.md lists them too."""
+
+from __future__ import annotations
+
+from clearhead.truths import (
+    collisions,
+    database,
+    depth,
+    distribution,
+    drift,
+    filter,
+    fruit,
+    heads,
+    length,
+    loops,
+    mixture,
+    neighbours,
+    norm_curves,
+    norms,
+    parameters,
+    parity,
+    positions,
+    raccoon,
+    reach,
+    reading,
+    recall,
+    scaling,
+    score,
+    shift,
+    tokens,
+    tour,
+    walk,
+    waves,
+    words,
+)
+from clearhead.truths.truth import Truth
+
+TRUTHS: tuple[Truth, ...] = tuple(
+    module.TRUTH
+    for module in (
+        tokens,
+        neighbours,
+        waves,
+        positions,
+        raccoon,
+        collisions,
+        shift,
+        score,
+        mixture,
+        fruit,
+        loops,
+        database,
+        scaling,
+        length,
+        parameters,
+        heads,
+        depth,
+        norms,
+        norm_curves,
+        drift,
+        distribution,
+        walk,
+        words,
+        reading,
+        reach,
+        filter,
+        recall,
+        parity,
+        tour,
+    )
+)
