@@ -22,7 +22,9 @@ from pathlib import Path
 from clearhead.errors import ClearheadError
 from clearhead.files.atomic import write_atomic
 
-SOURCE = Path(__file__).with_name("engine.cpp")
+FOLDER = Path(__file__).parent
+SOURCES = [FOLDER / name for name in ("engine.cpp", "learning.cpp")]
+HEADERS = [FOLDER / "registers.h"]
 FLAGS = ("-O3", "-march=native", "-fopenmp", "-fno-math-errno", "-std=c++17", "-shared", "-fPIC")
 LONGEST = 120
 """Seconds a compiler may take."""
@@ -46,7 +48,8 @@ def place() -> Path | None:
     program = compiler()
     if program is None:
         return None
-    known = (SOURCE.read_bytes(), program.encode(), " ".join(FLAGS).encode(), processor().encode())
+    sources = (path.read_bytes() for path in (*SOURCES, *HEADERS))
+    known = (*sources, program.encode(), " ".join(FLAGS).encode(), processor().encode())
     try:
         return folder() / f"engine-{hashlib.sha256(b'|'.join(known)).hexdigest()[:24]}.so"
     except RuntimeError:  # nobody's home
@@ -70,11 +73,11 @@ def build(say: Callable[[str], None] = lambda text: None) -> Path | None:
         return there
     program = compiler()
     assert program is not None
-    say("compiling the decoder for this processor, once: a few seconds …")
+    say("compiling for this processor, once: a few seconds …")
     made = there.with_name(f"{there.stem}.{os.getpid()}.so")
     try:
         there.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        command = [program, *FLAGS, "-o", str(made), str(SOURCE)]
+        command = [program, *FLAGS, "-o", str(made), *map(str, SOURCES)]
         subprocess.run(command, check=True, capture_output=True, timeout=LONGEST, stdin=subprocess.DEVNULL)
         write_atomic(there, made.read_bytes())
     except (OSError, ClearheadError, subprocess.SubprocessError):

@@ -52,10 +52,14 @@ class Draws:
         self.places = places
         self.asked = 0
 
+    def next_key(self) -> int:
+        """Of the next place that asks, as int64."""
+        self.asked += 1
+        return signed(self.site.key(self.asked))
+
     def bytes(self, *shape: int) -> UInt8[Tensor, "..."]:
         """Uniform bytes of shape (B, …), for the next place of the forward pass that asks."""
-        self.asked += 1
-        rows = mix(self.places + signed(self.site.key(self.asked)))
+        rows = mix(self.places + self.next_key())
         n = 1
         for size in shape[1:]:
             n *= size
@@ -76,15 +80,24 @@ def draws(site: Site, places: Int[Tensor, "B"]) -> Iterator[None]:
         _draws.reset(token)
 
 
+def current_draws() -> Draws | None:
+    """Those of the block this runs in."""
+    return _draws.get()
+
+
 def dropping() -> bool:
     """Does dropout drop just now?"""
     return _draws.get() is not None
 
 
+def share_dropped(rate: float) -> int:
+    """In 256ths: the share that can be had."""
+    return min(round(rate * 256), 255)
+
+
 def keep_mask(shape: tuple[int, ...], rate: float) -> tuple[Bool[Tensor, "..."], float] | None:
     """The next mask and its exact keep probability, or None where nothing is dropped."""
-    drawn = _draws.get()
-    dropped = min(round(rate * 256), 255)
+    drawn, dropped = _draws.get(), share_dropped(rate)
     if drawn is None or dropped == 0:
         return None
     return drawn.bytes(*shape) >= dropped, 1.0 - dropped / 256

@@ -18,9 +18,11 @@ from clearhead.config import TrainSettings
 from clearhead.data.batching import Batch
 from clearhead.errors import UsageError
 from clearhead.models.protocol import EncoderDecoder
+from clearhead.models.seq2seq import Seq2Seq
+from clearhead.native import learning
 from clearhead.nn.dropout import draws
 from clearhead.nn.linear import products_in
-from clearhead.nn.shapes import Float, Tensor
+from clearhead.nn.shapes import Float, Int, Tensor
 from clearhead.randomness import Site
 from clearhead.train.loss import rdrop_cross_entropy, smoothed_cross_entropy
 from clearhead.train.optim import gradient_norm
@@ -105,12 +107,16 @@ def piece_loss(
         places = torch.cat((places, places + SECOND_PASS))
     precision = torch.bfloat16 if settings.precision == "bf16" else torch.float32
     with products_in(precision), draws(Site(settings.seed, "dropout", step), places):
-        hidden = model(source, target_in)
-        real = (target_out != model.pad).flatten().nonzero()[:, 0]
-        targets = target_out.flatten()[real]
+        hidden = hidden_rows(model, source, target_in)
+        targets = target_out[target_out != model.pad]
         if settings.rdrop:
-            both = torch.cat((real, real + target_out.numel()))
-            hidden = hidden.flatten(0, 1).index_select(0, both)
             return rdrop_cross_entropy(hidden, model.output_weight, targets, settings.label_smoothing, settings.rdrop)
-        hidden = hidden.flatten(0, 1).index_select(0, real)
         return smoothed_cross_entropy(hidden, model.output_weight, targets, settings.label_smoothing)
+
+
+def hidden_rows(model: EncoderDecoder, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]) -> Float[Tensor, "R D"]:
+    """The hidden state at every real token of the targets, one sequence after the other."""
+    if isinstance(model, Seq2Seq) and learning.knows(model):
+        return learning.hidden_rows(model, source, target)
+    hidden: Tensor = model(source, target)
+    return hidden[target != model.pad]

@@ -1,0 +1,578 @@
+// What stands between the matrix products of a training step, each in one pass over the memory.
+//
+// Tokens are rows: those of all sequences one after the other, without padding between them, and room at the end
+// filled with zeros so that the products have few shapes. bfloat16 where a product reads or wrote it, float32 elsewhere.
+// Each row, or each head of a sequence, is computed by one thread in one order, so results do not depend on neighbours;
+// sums over rows are taken by each thread over its run of them, then over the threads in order.
+//
+// Knows pointers and sizes. Refuses to know layers and gradients' chains. Bound by learning.py, which has the equations;
+// tests/parity/test_learning.py ties it to the bricks.
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <omp.h>
+#include <utility>
+#include <vector>
+#include "registers.h"
+
+namespace {
+
+typedef uint16_t half;  // bfloat16: the upper half of a float32
+typedef uint32_t vu __attribute__((vector_size(W * 4), aligned(4)));
+typedef half vh __attribute__((vector_size(W * 2), aligned(2)));
+typedef uint8_t vb __attribute__((vector_size(W), aligned(1)));
+
+static inline vf widened(const half* p) {
+    const vu bits = __builtin_convertvector(load<vh>(p), vu) << 16;
+    return load<vf>(&bits);
+}
+static inline float widened1(half x) {
+    const uint32_t bits = uint32_t(x) << 16;
+    return load<float>(&bits);
+}
+// To the nearest, ties to even; what is not a number stays so.
+static inline vh rounded(vf x) {
+    const vu bits = load<vu>(&x), up = bits + 0x7fffu + ((bits >> 16) & 1u);
+    const vu kept = x == x ? up : vu{} + 0x7fc00000u;
+    return __builtin_convertvector(kept >> 16, vh);
+}
+static inline half rounded1(float x) {
+    const uint32_t bits = load<uint32_t>(&x);
+    return x == x ? half((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16) : half(0x7fc0);
+}
+
+// The rows of one thread of a parallel region.
+struct Run {
+    int first, last;
+    explicit Run(int n) {
+        const int64_t me = omp_get_thread_num(), threads = omp_get_num_threads();
+        first = int(n * me / threads), last = int(n * (me + 1) / threads);
+    }
+};
+
+template <class Work> static bool done(Work work) {
+    try {
+        work();
+        return true;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- dropout
+
+static inline uint64_t mixed(uint64_t word) {
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9u;
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EBu;
+    return word ^ (word >> 31);
+}
+
+// Counted draws, as nn/dropout.py makes them: a byte for each number of a sample, dropped below `dropped`.
+struct Dropout {
+    const int64_t* places;   // of each sample in the global batch
+    const int32_t *sample, *at;  // of each row: which sample, which position in it
+    int64_t key;
+    int32_t dropped;
+    float scale;
+
+    // The bytes of a row `width` wide, a multiple of eight.
+    void draw(int row, int width, uint8_t* out) const {
+        const uint64_t own = mixed(uint64_t(places[sample[row]]) + uint64_t(key));
+        const uint64_t first = uint64_t(at[row]) * uint64_t(width / 8);
+        for (int i = 0; i < width / 8; i++) {
+            const uint64_t word = mixed(own + (first + uint64_t(i)) * 0x9E3779B97F4A7C15u);
+            std::memcpy(out + 8 * i, &word, 8);
+        }
+    }
+    vf apply(vf x, const uint8_t* bytes) const {
+        const vi drawn = __builtin_convertvector(load<vb>(bytes), vi);
+        return drawn >= vi{} + dropped ? x * scale : vf{};
+    }
+};
+
+// ---------------------------------------------------------------------------------------------- the stream
+
+// s = x + dropout(part), y = norm(s), h = y rounded for the next product. Where nothing is to be added or normalised
+// its pointer is null, and so is that of what nobody wants.
+struct Join {
+    int32_t rows, room, d, rms;
+    const float* x;
+    const half* part;
+    Dropout dropout;
+    const float *gamma, *beta;
+    float eps;
+    float *s, *y;
+    half* h;
+};
+
+// The way back: gradients of s, y and h (null: none) to those of x, part, γ and β.
+struct JoinBack {
+    const float *s, *to_s, *to_y;
+    const half* to_h;
+    float* to_x;
+    half* to_part;
+    float *to_gamma, *to_beta;
+};
+
+struct Moments {
+    float mean, inverse;
+    Moments(const float* s, int d, float eps, bool rms) {
+        vf total = {}, square = {};
+        if (!rms) for (int i = 0; i < d; i += W) total += load<vf>(s + i);
+        mean = rms ? 0.f : sum(total) / float(d);
+        for (int i = 0; i < d; i += W) {
+            const vf off = load<vf>(s + i) - mean;
+            square += off * off;
+        }
+        inverse = 1.f / std::sqrt(sum(square) / float(d) + eps);
+    }
+};
+
+static void join_row(const Join& j, int row, float* s, uint8_t* bytes) {
+    const size_t at = size_t(row) * j.d;
+    if (j.part && j.dropout.dropped) j.dropout.draw(row, j.d, bytes);
+    for (int i = 0; i < j.d; i += W) {
+        vf v = load<vf>(j.x + at + i);
+        if (j.part) {
+            const vf part = widened(j.part + at + i);
+            v += j.dropout.dropped ? j.dropout.apply(part, bytes + i) : part;
+        }
+        store(s + i, v);
+    }
+    if (j.s) std::memcpy(j.s + at, s, sizeof(float) * j.d);
+    if (j.gamma) {
+        const Moments m(s, j.d, j.eps, j.rms);
+        for (int i = 0; i < j.d; i += W) {
+            vf v = (load<vf>(s + i) - m.mean) * m.inverse * load<vf>(j.gamma + i);
+            if (j.beta) v += load<vf>(j.beta + i);
+            store(s + i, v);
+        }
+    }
+    if (j.y) std::memcpy(j.y + at, s, sizeof(float) * j.d);
+    if (j.h) for (int i = 0; i < j.d; i += W) store(j.h + at + i, rounded(load<vf>(s + i)));
+}
+
+// `sums`: this thread's γ and β gradients.
+static void join_row_back(const Join& j, const JoinBack& b, int row, float* back, uint8_t* bytes, float* sums) {
+    const size_t at = size_t(row) * j.d;
+    for (int i = 0; i < j.d; i += W) {
+        vf g = {};
+        if (b.to_y) g += load<vf>(b.to_y + at + i);
+        if (b.to_h) g += widened(b.to_h + at + i);
+        store(back + i, g);
+    }
+    if (j.gamma) {
+        const Moments m(b.s + at, j.d, j.eps, j.rms);
+        vf first = {}, second = {};
+        for (int i = 0; i < j.d; i += W) {
+            const vf g = load<vf>(back + i), off = (load<vf>(b.s + at + i) - m.mean) * m.inverse;
+            store(sums + i, load<vf>(sums + i) + g * off);
+            if (j.beta) store(sums + j.d + i, load<vf>(sums + j.d + i) + g);
+            const vf u = g * load<vf>(j.gamma + i);
+            store(back + i, u);
+            first += u;
+            second += u * off;
+        }
+        const float mean = j.rms ? 0.f : sum(first) / float(j.d), slope = sum(second) / float(j.d);
+        for (int i = 0; i < j.d; i += W) {
+            const vf off = (load<vf>(b.s + at + i) - m.mean) * m.inverse;
+            store(back + i, (load<vf>(back + i) - mean - off * slope) * m.inverse);
+        }
+    }
+    if (b.to_part && j.dropout.dropped) j.dropout.draw(row, j.d, bytes);
+    for (int i = 0; i < j.d; i += W) {
+        vf g = load<vf>(back + i);
+        if (b.to_s) g += load<vf>(b.to_s + at + i);
+        if (b.to_x) store(b.to_x + at + i, g);
+        if (b.to_part) store(b.to_part + at + i, rounded(j.dropout.dropped ? j.dropout.apply(g, bytes + i) : g));
+    }
+}
+
+// out = Σ over threads, in order.
+static void gathered(const std::vector<float>& sums, size_t stride, int threads, size_t from, int n, float* out) {
+    for (int i = 0; i < n; i++) {
+        float total = 0.f;
+        for (int t = 0; t < threads; t++) total += sums[size_t(t) * stride + from + i];
+        out[i] = total;
+    }
+}
+
+template <class T> static void blank(T* x, int rows, int room, int width) {
+    if (x) std::memset(x + size_t(rows) * width, 0, sizeof(T) * size_t(room - rows) * width);
+}
+
+// ---------------------------------------------------------------------------------------------- attention
+
+// C[m, n] (+)= Σ_k A[m·am + k·ak] B[k, n], n whole registers; R rows and V registers at a time.
+template <int R, int V>
+static void tile(const float* a, int am, int ak, const float* b, int ldb, int k, float* c, int ldc, bool add) {
+    vf acc[R][V] = {};
+    for (int i = 0; i < k; i++, b += ldb, a += ak) {
+        vf w[V];
+#pragma GCC unroll 2
+        for (int v = 0; v < V; v++) w[v] = load<vf>(b + v * W);
+#pragma GCC unroll 16
+        for (int r = 0; r < R; r++)
+#pragma GCC unroll 2
+            for (int v = 0; v < V; v++) acc[r][v] += w[v] * a[size_t(r) * am];
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < R; r++)
+#pragma GCC unroll 2
+        for (int v = 0; v < V; v++) {
+            float* to = c + size_t(r) * ldc + v * W;
+            store(to, add ? load<vf>(to) + acc[r][v] : acc[r][v]);
+        }
+}
+template <int R, int V> struct Tiles {
+    static void run(int rows, const float* a, int am, int ak, const float* b, int ldb, int k, float* c, int ldc, bool add) {
+        if (rows == R) tile<R, V>(a, am, ak, b, ldb, k, c, ldc, add);
+        else Tiles<R - 1, V>::run(rows, a, am, ak, b, ldb, k, c, ldc, add);
+    }
+};
+template <int V> struct Tiles<0, V> {
+    static void run(int, const float*, int, int, const float*, int, int, float*, int, bool) {}
+};
+static void product(int m, int n, int k, const float* a, int am, int ak, const float* b, int ldb, float* c, int ldc,
+                    bool add) {
+    for (int j = 0; j < n; j += 2 * W)
+        for (int i = 0, some; i < m; i += some) {
+            const int left = m - i;
+            some = left > MR && left < 2 * MR ? (left + 1) / 2 : std::min(MR, left);
+            const float* from = a + size_t(i) * am;
+            float* to = c + size_t(i) * ldc + j;
+            if (n - j >= 2 * W) Tiles<MR, 2>::run(some, from, am, ak, b + j, ldb, k, to, ldc, add);
+            else Tiles<MR, 1>::run(some, from, am, ak, b + j, ldb, k, to, ldc, add);
+        }
+}
+
+// W registers turned over their diagonal: log₂ W times, the first half's numbers between those of the second.
+template <int... I> static inline vf between(vf a, vf b, bool upper, std::integer_sequence<int, I...>) {
+#ifdef __clang__
+    return upper ? __builtin_shufflevector(a, b, (W / 2 + I / 2 + I % 2 * W)...)
+                 : __builtin_shufflevector(a, b, (I / 2 + I % 2 * W)...);
+#else
+    return upper ? __builtin_shuffle(a, b, vi{(W / 2 + I / 2 + I % 2 * W)...})
+                 : __builtin_shuffle(a, b, vi{(I / 2 + I % 2 * W)...});
+#endif
+}
+static inline void transpose(vf* v) {
+    constexpr auto all = std::make_integer_sequence<int, W>{};
+    for (int width = 1; width < W; width *= 2) {
+        vf next[W];
+#pragma GCC unroll 16
+        for (int i = 0; i < W / 2; i++) {
+            next[2 * i] = between(v[i], v[i + W / 2], false, all);
+            next[2 * i + 1] = between(v[i], v[i + W / 2], true, all);
+        }
+        for (int i = 0; i < W; i++) v[i] = next[i];
+    }
+}
+// to[c, r] = from[r, c]; both have room for whole blocks of W × W.
+static void turned_over(const float* from, int ldf, int rows, int columns, float* to, int ldt) {
+    for (int r = 0; r < rows; r += W)
+        for (int c = 0; c < columns; c += W) {
+            vf v[W];
+            for (int i = 0; i < W; i++) v[i] = load<vf>(from + size_t(r + i) * ldf + c);
+            transpose(v);
+            for (int i = 0; i < W; i++) store(to + size_t(c + i) * ldt + r, v[i]);
+        }
+}
+
+static inline int whole(int n) { return (n + W - 1) / W * W; }
+
+// Where the queries, keys or values of all rows lie, and their gradients: so many numbers a row.
+struct Side {
+    const half* x;
+    half* to;
+    int32_t stride, to_stride;
+};
+
+struct Attention {
+    int32_t sequences, heads, groups, h, u, causal, longest_query, longest_key;
+    const int32_t *query_start, *key_start;   // of each sequence, and the end of the last
+    Side query, key, value;
+    const float *sine, *cosine;               // position · h/2; null where nothing turns
+    float scale;
+    half* mixed;                              // row · heads · u
+    const half* to_mixed;
+};
+
+// One sequence's numbers of one head, in float32: rows and room for whole blocks, zeros there.
+static void take(const half* x, int stride, int rows, int width, float* out, int ld) {
+    for (int r = 0; r < rows; r++) {
+        const half* from = x + size_t(r) * stride;
+        float* to = out + size_t(r) * ld;
+        int c = 0;
+        for (; c + W <= width; c += W) store(to + c, widened(from + c));
+        for (; c < width; c++) to[c] = widened1(from[c]);
+        for (; c < ld; c++) to[c] = 0.f;
+    }
+    std::memset(out + size_t(rows) * ld, 0, sizeof(float) * size_t(whole(rows) - rows) * ld);
+}
+static void give(const float* x, int ld, int rows, int width, half* out, int stride) {
+    for (int r = 0; r < rows; r++) {
+        const float* from = x + size_t(r) * ld;
+        half* to = out + size_t(r) * stride;
+        int c = 0;
+        for (; c + W <= width; c += W) store(to + c, rounded(load<vf>(from + c)));
+        for (; c < width; c++) to[c] = rounded1(from[c]);
+    }
+}
+// Channels (2i, 2i+1) turned by their position's angle, or back.
+static void turn(const Attention& t, float* x, int ld, int rows, float direction) {
+    if (!t.sine) return;
+    for (int r = 0; r < rows; r++) {
+        const float *s = t.sine + size_t(r) * (t.h / 2), *c = t.cosine + size_t(r) * (t.h / 2);
+        float* row = x + size_t(r) * ld;
+        for (int i = 0; i < t.h / 2; i++) {
+            const float even = row[2 * i], odd = row[2 * i + 1];
+            row[2 * i] = even * c[i] - odd * (direction * s[i]);
+            row[2 * i + 1] = even * (direction * s[i]) + odd * c[i];
+        }
+    }
+}
+
+// The softmax of the first n numbers, in place; the others, up to `room`, become 0.
+static void softmax(float* x, int n, int room) {
+    for (int i = n; i < whole(n); i++) x[i] = -INFINITY;
+    vf most = load<vf>(x), total = {};
+    for (int i = W; i < n; i += W) most = larger(most, load<vf>(x + i));
+    const float high = top(most);
+    for (int i = 0; i < n; i += W) store(x + i, vexp(load<vf>(x + i) - high));
+    for (int i = n; i < room; i++) x[i] = 0.f;
+    for (int i = 0; i < n; i += W) total += load<vf>(x + i);
+    const float inverse = 1.f / sum(total);
+    for (int i = 0; i < n; i += W) store(x + i, load<vf>(x + i) * inverse);
+}
+
+// What one head of one sequence needs, and the same pieces for every thread.
+struct Desk {
+    int h, u, queries, keys;
+    std::vector<float> memory;
+    float *query, *key, *value, *turned, *pattern, *mixed, *to_query, *to_key, *to_value, *to_pattern;
+
+    static size_t size(const Attention& t) {
+        const size_t h = whole(t.h), u = whole(t.u), q = whole(t.longest_query), k = whole(t.longest_key);
+        return 2 * q * h + 3 * q * u + 2 * k * h + 2 * k * u + std::max(h, u) * k + 2 * q * k + W;
+    }
+    Desk(const Attention& t, float* at) : h(whole(t.h)), u(whole(t.u)) {
+        queries = whole(t.longest_query), keys = whole(t.longest_key);
+        auto piece = [&](size_t n) { float* p = at; at += n; return p; };
+        query = piece(size_t(queries) * h), to_query = piece(size_t(queries) * h);
+        mixed = piece(size_t(queries) * u);
+        key = piece(size_t(keys) * h), to_key = piece(size_t(keys) * h);
+        value = piece(size_t(keys) * u), to_value = piece(size_t(keys) * u);
+        turned = piece(size_t(std::max(h, u)) * keys);
+        pattern = piece(size_t(queries) * keys), to_pattern = piece(size_t(queries) * keys);
+    }
+};
+
+// The rows of one sequence on both sides.
+struct Span {
+    int query, queries, key, keys;
+    Span(const Attention& t, int s)
+        : query(t.query_start[s]), queries(t.query_start[s + 1] - query), key(t.key_start[s]),
+          keys(t.key_start[s + 1] - key) {}
+};
+
+static void take_read(const Attention& t, const Desk& d, const Span& s, int group) {
+    take(t.key.x + size_t(s.key) * t.key.stride + group * t.h, t.key.stride, s.keys, t.h, d.key, d.h);
+    turn(t, d.key, d.h, s.keys, 1.f);
+    take(t.value.x + size_t(s.key) * t.value.stride + group * t.u, t.value.stride, s.keys, t.u, d.value, d.u);
+}
+
+// Queries of one head, and the pattern: softmax(scale · q kᵀ), `turned` being kᵀ.
+static void compare(const Attention& t, const Desk& d, const Span& s, int head) {
+    const int room = whole(s.keys);
+    take(t.query.x + size_t(s.query) * t.query.stride + head * t.h, t.query.stride, s.queries, t.h, d.query, d.h);
+    turn(t, d.query, d.h, s.queries, 1.f);
+    product(s.queries, room, t.h, d.query, d.h, 1, d.turned, room, d.pattern, room, false);
+    for (int i = 0; i < s.queries; i++) {
+        float* row = d.pattern + size_t(i) * room;
+        for (int j = 0; j < room; j += W) store(row + j, load<vf>(row + j) * t.scale);
+        softmax(row, t.causal ? std::min(i + 1, s.keys) : s.keys, room);
+    }
+}
+
+static void attend(const Attention& t, const Desk& d, int sequence, int group) {
+    const Span s(t, sequence);
+    const int each = t.heads / t.groups, wide = t.heads * t.u, room = whole(s.keys);
+    if (s.keys) {
+        take_read(t, d, s, group);
+        turned_over(d.key, d.h, s.keys, d.h, d.turned, room);
+    }
+    for (int head = group * each; head < (group + 1) * each; head++) {
+        if (s.keys) {
+            compare(t, d, s, head);
+            product(s.queries, d.u, s.keys, d.pattern, room, 1, d.value, d.u, d.mixed, d.u, false);
+        } else std::memset(d.mixed, 0, sizeof(float) * size_t(s.queries) * d.u);
+        give(d.mixed, d.u, s.queries, t.u, t.mixed + size_t(s.query) * wide + head * t.u, wide);
+    }
+}
+
+// ∂v = pᵀ ∂m, ∂p = ∂m vᵀ, ∂s = p (∂p − Σ p ∂p), ∂q = scale · ∂s k, ∂k = scale · ∂sᵀ q
+static void attend_back(const Attention& t, const Desk& d, int sequence, int group) {
+    const Span s(t, sequence);
+    const int each = t.heads / t.groups, wide = t.heads * t.u, room = whole(s.keys);
+    if (s.keys) take_read(t, d, s, group);
+    for (int head = group * each; head < (group + 1) * each; head++) {
+        const bool more = head != group * each;
+        std::memset(d.to_query, 0, sizeof(float) * size_t(s.queries) * d.h);
+        if (s.keys && s.queries) {
+            turned_over(d.key, d.h, s.keys, d.h, d.turned, room);
+            compare(t, d, s, head);
+            take(t.to_mixed + size_t(s.query) * wide + head * t.u, wide, s.queries, t.u, d.mixed, d.u);
+            product(s.keys, d.u, s.queries, d.pattern, 1, room, d.mixed, d.u, d.to_value, d.u, more);
+            turned_over(d.value, d.u, s.keys, d.u, d.turned, room);
+            product(s.queries, room, t.u, d.mixed, d.u, 1, d.turned, room, d.to_pattern, room, false);
+            for (int i = 0; i < s.queries; i++) {
+                const float* p = d.pattern + size_t(i) * room;
+                float* g = d.to_pattern + size_t(i) * room;
+                vf total = {};
+                for (int j = 0; j < room; j += W) total += load<vf>(p + j) * load<vf>(g + j);
+                const float mean = sum(total);
+                for (int j = 0; j < room; j += W) store(g + j, load<vf>(p + j) * (load<vf>(g + j) - mean) * t.scale);
+            }
+            product(s.queries, d.h, s.keys, d.to_pattern, room, 1, d.key, d.h, d.to_query, d.h, false);
+            product(s.keys, d.h, s.queries, d.to_pattern, 1, room, d.query, d.h, d.to_key, d.h, more);
+            turn(t, d.to_query, d.h, s.queries, -1.f);
+        } else if (!more) {
+            std::memset(d.to_key, 0, sizeof(float) * size_t(s.keys) * d.h);
+            std::memset(d.to_value, 0, sizeof(float) * size_t(s.keys) * d.u);
+        }
+        give(d.to_query, d.h, s.queries, t.h, t.query.to + size_t(s.query) * t.query.to_stride + head * t.h,
+             t.query.to_stride);
+    }
+    turn(t, d.to_key, d.h, s.keys, -1.f);
+    give(d.to_key, d.h, s.keys, t.h, t.key.to + size_t(s.key) * t.key.to_stride + group * t.h, t.key.to_stride);
+    give(d.to_value, d.u, s.keys, t.u, t.value.to + size_t(s.key) * t.value.to_stride + group * t.u,
+         t.value.to_stride);
+}
+
+template <class Work> static bool each_head(const Attention& t, int threads, Work work) {
+    return done([&] {
+        const size_t size = Desk::size(t);
+        std::vector<float> memory(size * threads);
+#pragma omp parallel num_threads(threads)
+        {
+            const Desk desk(t, memory.data() + size * omp_get_thread_num());
+            const Run run(t.sequences * t.groups);
+            for (int i = run.first; i < run.last; i++) work(t, desk, i / t.groups, i % t.groups);
+        }
+    });
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------------------------- what Python calls
+
+extern "C" {
+
+bool clearhead_join(const Join* j, int threads) {
+    return done([&] {
+        std::vector<float> memory(size_t(j->d) * threads);
+        std::vector<uint8_t> bytes(size_t(j->d) * threads);
+#pragma omp parallel num_threads(threads)
+        {
+            const size_t mine = size_t(j->d) * omp_get_thread_num();
+            const Run run(j->rows);
+            for (int r = run.first; r < run.last; r++) join_row(*j, r, &memory[mine], &bytes[mine]);
+        }
+        blank(j->s, j->rows, j->room, j->d);
+        blank(j->y, j->rows, j->room, j->d);
+        blank(j->h, j->rows, j->room, j->d);
+    });
+}
+
+bool clearhead_join_back(const Join* j, const JoinBack* b, int threads) {
+    return done([&] {
+        const size_t d = j->d;
+        std::vector<float> memory(d * threads), sums(2 * d * threads);
+        std::vector<uint8_t> bytes(d * threads);
+#pragma omp parallel num_threads(threads)
+        {
+            const size_t me = omp_get_thread_num();
+            const Run run(j->rows);
+            for (int r = run.first; r < run.last; r++)
+                join_row_back(*j, *b, r, &memory[me * d], &bytes[me * d], &sums[2 * d * me]);
+        }
+        if (b->to_gamma) gathered(sums, 2 * d, threads, 0, j->d, b->to_gamma);
+        if (b->to_beta) gathered(sums, 2 * d, threads, d, j->d, b->to_beta);
+        blank(b->to_x, j->rows, j->room, j->d);
+        blank(b->to_part, j->rows, j->room, j->d);
+    });
+}
+
+// out = dropout(x), both float32: of embeddings, and of their gradients.
+bool clearhead_drop(const Dropout* dropout, const float* x, float* out, int rows, int room, int d, int threads) {
+    return done([&] {
+        std::vector<uint8_t> bytes(size_t(d) * threads);
+#pragma omp parallel num_threads(threads)
+        {
+            uint8_t* mine = &bytes[size_t(d) * omp_get_thread_num()];
+            const Run run(rows);
+            for (int r = run.first; r < run.last; r++) {
+                const size_t at = size_t(r) * d;
+                dropout->draw(r, d, mine);
+                for (int i = 0; i < d; i += W) store(out + at + i, dropout->apply(load<vf>(x + at + i), mine + i));
+            }
+        }
+        blank(out, rows, room, d);
+    });
+}
+
+bool clearhead_attend(const Attention* t, int threads) { return each_head(*t, threads, attend); }
+bool clearhead_attend_back(const Attention* t, int threads) { return each_head(*t, threads, attend_back); }
+
+// u becomes max(u, 0) or its square; the way back needs what came of it alone: h > 0 where u was, and u = √h.
+bool clearhead_activate(half* x, int rows, int room, int width, int squared, int threads) {
+#pragma omp parallel num_threads(threads)
+    {
+        const Run run(rows);
+        for (size_t i = size_t(run.first) * width, end = size_t(run.last) * width; i < end; i += W) {
+            vf v = widened(x + i);
+            v = v < vf{} ? vf{} : v;  // what is not a number stays so
+            store(x + i, rounded(squared ? v * v : v));
+        }
+    }
+    blank(x, rows, room, width);
+    return true;
+}
+
+// The gradient of u, in place of that of h.
+bool clearhead_activate_back(const half* h, half* to, int rows, int width, int squared, int threads) {
+#pragma omp parallel num_threads(threads)
+    {
+        const Run run(rows);
+        for (size_t i = size_t(run.first) * width, end = size_t(run.last) * width; i < end; i += W) {
+            const vf v = widened(h + i), g = widened(to + i);
+            vf root = vf{} + 1.f;
+            if (squared) for (int k = 0; k < W; k++) root[k] = 2.f * std::sqrt(v[k]);
+            store(to + i, rounded(v > vf{} ? g * root : vf{}));
+        }
+    }
+    return true;
+}
+
+// out[c] = Σ over rows
+bool clearhead_columns(const half* x, int rows, int width, int stride, float* out, int threads) {
+    return done([&] {
+        std::vector<float> sums(size_t(width) * threads);
+#pragma omp parallel num_threads(threads)
+        {
+            float* mine = &sums[size_t(width) * omp_get_thread_num()];
+            const Run run(rows);
+            for (int r = run.first; r < run.last; r++) {
+                const half* row = x + size_t(r) * stride;
+                int c = 0;
+                for (; c + W <= width; c += W) store(mine + c, load<vf>(mine + c) + widened(row + c));
+                for (; c < width; c++) mine[c] += widened1(row[c]);
+            }
+        }
+        gathered(sums, width, threads, 0, width, out);
+    });
+}
+}

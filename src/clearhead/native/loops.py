@@ -1,0 +1,320 @@
+"""The compiled loops of learning.cpp as steps of a differentiable computation on rows.
+
+    products    y = h Wᵀ + β             bf16 in, bf16 out; ∂h = ∂y W, ∂W = ∂yᵀ h, ∂β = Σ ∂y
+    activate    u ← max(u, 0), or its square
+    attend      pattern = softmax(q kᵀ · scale), mixed = pattern v, one head of one sequence at a time
+    join        s = x + dropout(part), y = norm(s), h = y rounded for the next product
+    drop        dropout of the embeddings
+
+The products themselves are torch's. All numbers of rows that are only room are zeros, so they weigh nothing in sums.
+Masks are those of nn/dropout.py, bit for bit, drawn again on the way back. Knows tensors and pointers. Refuses to know
+layers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import Structure, byref, c_float, c_int32, c_int64, c_void_p
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch.autograd.function import once_differentiable
+
+from clearhead.native.build import library
+from clearhead.native.rows import Rows
+from clearhead.nn.positions import round_up, turns
+from clearhead.nn.shapes import Tensor
+
+
+class DropoutGiven(Structure):
+    """As `Dropout` in learning.cpp."""
+
+    _fields_ = (
+        *((name, c_void_p) for name in ("places", "sample", "at")),
+        ("key", c_int64), ("dropped", c_int32), ("scale", c_float),
+    )  # fmt: skip
+
+
+class JoinGiven(Structure):
+    """As `Join` in learning.cpp."""
+
+    _fields_ = (
+        *((name, c_int32) for name in ("rows", "room", "d", "rms")),
+        ("x", c_void_p), ("part", c_void_p), ("dropout", DropoutGiven), ("gamma", c_void_p), ("beta", c_void_p),
+        ("eps", c_float), ("s", c_void_p), ("y", c_void_p), ("h", c_void_p),
+    )  # fmt: skip
+
+
+class JoinBack(Structure):
+    """As in learning.cpp."""
+
+    _fields_ = tuple(
+        (name, c_void_p) for name in ("s", "to_s", "to_y", "to_h", "to_x", "to_part", "to_gamma", "to_beta")
+    )
+
+
+class Side(Structure):
+    """As in learning.cpp."""
+
+    _fields_ = (("x", c_void_p), ("to", c_void_p), ("stride", c_int32), ("to_stride", c_int32))
+
+
+class AttentionGiven(Structure):
+    """As `Attention` in learning.cpp."""
+
+    _fields_ = (
+        *((n, c_int32) for n in ("sequences", "heads", "groups", "h", "u", "causal", "longest_query", "longest_key")),
+        ("query_start", c_void_p), ("key_start", c_void_p), ("query", Side), ("key", Side), ("value", Side),
+        ("sine", c_void_p), ("cosine", c_void_p), ("scale", c_float), ("mixed", c_void_p), ("to_mixed", c_void_p),
+    )  # fmt: skip
+
+
+P, I = c_void_p, c_int32
+LOOPS = {
+    "join": (P, I),
+    "join_back": (P, P, I),
+    "drop": (P, P, P, I, I, I, I),
+    "attend": (P, I),
+    "attend_back": (P, I),
+    "activate": (P, I, I, I, I, I),
+    "activate_back": (P, P, I, I, I, I),
+    "columns": (P, I, I, I, P, I),
+}
+
+
+@cache
+def loops() -> ctypes.CDLL | None:
+    """The library, if it has been built."""
+    found = library()
+    for name, given in LOOPS.items() if found else ():
+        loop = getattr(found, f"clearhead_{name}")
+        loop.argtypes, loop.restype = given, ctypes.c_bool
+    return found
+
+
+def run(name: str, *given: Any) -> None:
+    """One of the loops, on as many threads as torch has."""
+    if not getattr(loops(), f"clearhead_{name}")(*given, torch.get_num_threads()):
+        raise MemoryError("no memory for a step of training")
+
+
+def pointer(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()
+
+
+@dataclass(frozen=True)
+class Drop:
+    """One place where numbers are dropped: the key of its draws, and the share dropped in 256ths."""
+
+    rows: Rows
+    places: Tensor
+    """Of each sequence in the global batch."""
+    key: int
+    dropped: int
+
+    def given(self) -> DropoutGiven:
+        scale = 256 / (256 - self.dropped)
+        where = (pointer(t) for t in (self.places, self.rows.sample, self.rows.place))
+        return DropoutGiven(*where, self.key, self.dropped, scale)
+
+
+class Products(torch.autograd.Function):
+    """Several maps of the same rows, as one product."""
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, rows: Rows, count: int, *parameters: Tensor | None) -> Tensor:
+        weights, biases = ([p for p in some if p is not None] for some in (parameters[:count], parameters[count:]))
+        weight = joined(weights)
+        ctx.save_for_backward(h, weight)
+        ctx.rows, ctx.has_bias, ctx.widths = rows, bool(biases), [len(w) for w in weights]
+        return F.linear(h, weight, joined(biases) if biases else None)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        h, weight = ctx.saved_tensors
+        to_weights = (gradient.T @ h).float().split(ctx.widths)
+        to_biases: tuple[Tensor | None, ...] = (None,) * len(ctx.widths)
+        if ctx.has_bias:
+            sums = torch.empty(len(weight))
+            run("columns", pointer(gradient), ctx.rows.count, len(weight), gradient.stride(0), pointer(sums))
+            to_biases = sums.split(ctx.widths)
+        return gradient @ weight, None, None, *to_weights, *to_biases
+
+
+def joined(parameters: list[Tensor]) -> Tensor:
+    rounded = [parameter.bfloat16() for parameter in parameters]
+    return rounded[0] if len(rounded) == 1 else torch.cat(rounded)
+
+
+class Activate(torch.autograd.Function):
+    """In place."""
+
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, rows: Rows, squared: bool) -> Tensor:
+        ctx.mark_dirty(u)
+        run("activate", pointer(u), rows.count, len(u), u.shape[1], squared)
+        ctx.save_for_backward(u)
+        ctx.rows, ctx.squared = rows, squared
+        return u
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        (h,) = ctx.saved_tensors
+        to_u = gradient.contiguous()
+        run("activate_back", pointer(h), pointer(to_u), ctx.rows.count, h.shape[1], ctx.squared)
+        return to_u, None, None
+
+
+class Apart(torch.autograd.Function):
+    """Columns in runs of the same width, each a view."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, count: int) -> tuple[Tensor, ...]:
+        ctx.shape = x.shape
+        return x.chunk(count, 1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
+        return torch.cat(gradients, 1), None
+
+
+@dataclass(frozen=True)
+class Heads:
+    """An attention: how many heads, how wide, and who may read whom."""
+
+    heads: int
+    groups: int
+    h: int
+    u: int
+    scale: float
+    causal: bool
+    turning: bool
+
+    def columns(self, own: bool) -> tuple[int, int]:
+        """Where keys and values begin, in rows that hold queries, keys and values, or keys and values alone."""
+        first = self.heads * self.h if own else 0
+        return first, first + self.groups * self.h
+
+
+class Attend(torch.autograd.Function):
+    """Rows of queries, keys and values (or of queries, with keys and values in `asked`) → rows of mixed values."""
+
+    @staticmethod
+    def forward(ctx: Any, asking: Tensor, asked: Tensor | None, heads: Heads, rows: Rows, read: Rows) -> Tensor:
+        mixed = asking.new_empty(len(asking), heads.heads * heads.u)
+        mixed[rows.count :] = 0
+        given = attention(asking, asked, heads, rows, read)
+        given.mixed = pointer(mixed)
+        run("attend", byref(given))
+        ctx.save_for_backward(asking, asked)
+        ctx.heads, ctx.rows, ctx.read = heads, rows, read
+        return mixed
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        asking, asked = ctx.saved_tensors
+        gradient = gradient.contiguous()
+        to_asking, to_asked = empty_like(asking, ctx.rows), None if asked is None else empty_like(asked, ctx.read)
+        given = attention(asking, asked, ctx.heads, ctx.rows, ctx.read)
+        given.to_mixed = pointer(gradient)
+        to_read = to_asking if to_asked is None else to_asked
+        key, value = ctx.heads.columns(asked is None)
+        for side, to in ((given.query, to_asking), (given.key, to_read[:, key:]), (given.value, to_read[:, value:])):
+            side.to, side.to_stride = pointer(to), to.stride(0)
+        run("attend_back", byref(given))
+        return to_asking, to_asked, None, None, None
+
+
+def empty_like(x: Tensor, rows: Rows) -> Tensor:
+    made = torch.empty(x.shape, dtype=x.dtype)
+    made[rows.count :] = 0
+    return made
+
+
+def attention(asking: Tensor, asked: Tensor | None, heads: Heads, rows: Rows, read: Rows) -> AttentionGiven:
+    from_ = asking if asked is None else asked
+    key, value = heads.columns(asked is None)
+    lengths = rows.longest, read.longest
+    waves = turns(heads.h, round_up(max(lengths)), torch.float32, asking.device) if heads.turning else (None, None)
+    sides = (asking, from_[:, key:], from_[:, value:])
+    return AttentionGiven(
+        rows.sequences, heads.heads, heads.groups, heads.h, heads.u, heads.causal, *lengths,
+        pointer(rows.start), pointer(read.start), *(Side(pointer(side), None, side.stride(0)) for side in sides),
+        *map(pointer, waves), heads.scale,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Norm:
+    """A norm as the loops know it."""
+
+    eps: float
+    rms: bool
+
+
+class Join(torch.autograd.Function):
+    """The stream, a part of the network that is added to it, and the norm after: → (s, y, h), those that are wanted."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, part: Tensor | None, gamma: Tensor | None, beta: Tensor | None,
+        rows: Rows, norm: Norm | None, drop: Drop | None, wanted: str,
+    ) -> tuple[Tensor | None, ...]:  # fmt: skip
+        ctx.set_materialize_grads(False)
+        ctx.rows, ctx.norm, ctx.drop, ctx.added = rows, norm, drop, part is not None
+        keeps = part is not None and ("s" in wanted or norm is not None)
+        s = torch.empty_like(x) if keeps else None
+        y, h = (torch.empty_like(x, dtype=t) if n in wanted else None for n, t in (("y", x.dtype), ("h", torch.bfloat16)))
+        given = given_join(x.shape[1], rows, norm, drop, gamma, beta)
+        given.x, given.part, given.s, given.y, given.h = map(pointer, (x, part, s, y, h))
+        run("join", byref(given))
+        ctx.save_for_backward(x if s is None else s, gamma, beta)
+        return s if "s" in wanted else None, y, h
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, to_s: Tensor | None, to_y: Tensor | None, to_h: Tensor | None) -> tuple[Any, ...]:
+        s, gamma, beta = ctx.saved_tensors
+        to_x = torch.empty_like(s)
+        to_part = torch.empty_like(s, dtype=torch.bfloat16) if ctx.added else None
+        to_gamma, to_beta = (None if p is None else torch.empty_like(p) for p in (gamma, beta))
+        received = [None if g is None else g.contiguous() for g in (to_s, to_y, to_h)]
+        back = JoinBack(*map(pointer, (s, *received, to_x, to_part, to_gamma, to_beta)))
+        run("join_back", byref(given_join(s.shape[1], ctx.rows, ctx.norm, ctx.drop, gamma, beta)), byref(back))
+        return to_x, to_part, to_gamma, to_beta, None, None, None, None
+
+
+def given_join(
+    width: int, rows: Rows, norm: Norm | None, drop: Drop | None, gamma: Tensor | None, beta: Tensor | None
+) -> JoinGiven:
+    """What a join is, both ways."""
+    eps, rms = (0.0, False) if norm is None else (norm.eps, norm.rms)
+    dropout = DropoutGiven() if drop is None else drop.given()
+    return JoinGiven(rows.count, rows.room, width, rms, None, None, dropout, pointer(gamma), pointer(beta), eps)
+
+
+class Dropped(torch.autograd.Function):
+    """Dropout of float32 rows."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, drop: Drop) -> Tensor:
+        ctx.drop = drop
+        return dropped(x, drop)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        return dropped(gradient.contiguous(), ctx.drop), None
+
+
+def dropped(x: Tensor, drop: Drop) -> Tensor:
+    out = torch.empty_like(x)
+    run("drop", byref(drop.given()), pointer(x), pointer(out), drop.rows.count, len(x), x.shape[1])
+    return out
