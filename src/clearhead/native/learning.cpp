@@ -94,12 +94,13 @@ struct Dropout {
 
 // ---------------------------------------------------------------------------------------------- the stream
 
-// s = x + dropout(part), y = norm(s), h = y rounded for the next product. Where nothing is to be added or normalised
-// its pointer is null, and so is that of what nobody wants.
+// s = x + dropout(part + bias), y = norm(s), h = y rounded for the next product. Where nothing is to be added or
+// normalised its pointer is null, and so is that of what nobody wants.
 struct Join {
     int32_t rows, room, d, rms;
     const float* x;
     const half* part;
+    const float* bias;
     Dropout dropout;
     const float *gamma, *beta;
     float eps;
@@ -107,13 +108,13 @@ struct Join {
     half* h;
 };
 
-// The way back: gradients of s, y and h (null: none) to those of x, part, γ and β.
+// The way back: gradients of s, y and h (null: none) to those of x, part, bias, γ and β.
 struct JoinBack {
     const float *s, *to_s, *to_y;
     const half* to_h;
     float* to_x;
     half* to_part;
-    float *to_gamma, *to_beta;
+    float *to_bias, *to_gamma, *to_beta;
 };
 
 struct Moments {
@@ -136,7 +137,8 @@ static void join_row(const Join& j, int row, float* s, uint8_t* bytes) {
     for (int i = 0; i < j.d; i += W) {
         vf v = load<vf>(j.x + at + i);
         if (j.part) {
-            const vf part = widened(j.part + at + i);
+            vf part = widened(j.part + at + i);
+            if (j.bias) part += load<vf>(j.bias + i);
             v += j.dropout.dropped ? j.dropout.apply(part, bytes + i) : part;
         }
         store(s + i, v);
@@ -154,7 +156,7 @@ static void join_row(const Join& j, int row, float* s, uint8_t* bytes) {
     if (j.h) for (int i = 0; i < j.d; i += W) store(j.h + at + i, rounded(load<vf>(s + i)));
 }
 
-// `sums`: this thread's γ and β gradients.
+// `sums`: this thread's gradients of γ, β and bias.
 static void join_row_back(const Join& j, const JoinBack& b, int row, float* back, uint8_t* bytes, float* sums) {
     const size_t at = size_t(row) * j.d;
     for (int i = 0; i < j.d; i += W) {
@@ -186,7 +188,10 @@ static void join_row_back(const Join& j, const JoinBack& b, int row, float* back
         vf g = load<vf>(back + i);
         if (b.to_s) g += load<vf>(b.to_s + at + i);
         if (b.to_x) store(b.to_x + at + i, g);
-        if (b.to_part) store(b.to_part + at + i, rounded(j.dropout.dropped ? j.dropout.apply(g, bytes + i) : g));
+        if (!b.to_part) continue;
+        if (j.dropout.dropped) g = j.dropout.apply(g, bytes + i);
+        store(b.to_part + at + i, rounded(g));
+        if (j.bias) store(sums + 2 * j.d + i, load<vf>(sums + 2 * j.d + i) + g);
     }
 }
 
@@ -294,25 +299,34 @@ struct Attention {
     int32_t sequences, heads, groups, h, u, causal, longest_query, longest_key;
     const int32_t *query_start, *key_start;   // of each sequence, and the end of the last
     Side query, key, value;
+    const float *query_bias, *key_bias, *value_bias;
     const float *sine, *cosine;               // position · h/2; null where nothing turns
     float scale;
     half* mixed;                              // row · heads · u
     const half* to_mixed;
+    float *to_query_bias, *to_key_bias, *to_value_bias;
+    int biases() const { return heads * h + groups * (h + u); }
 };
 
 // One sequence's numbers of one head, in float32: rows and room for whole blocks, zeros there.
-static void take(const half* x, int stride, int rows, int width, float* out, int ld) {
+static void take(const half* x, int stride, const float* bias, int rows, int width, float* out, int ld) {
     for (int r = 0; r < rows; r++) {
         const half* from = x + size_t(r) * stride;
         float* to = out + size_t(r) * ld;
         int c = 0;
-        for (; c + W <= width; c += W) store(to + c, widened(from + c));
-        for (; c < width; c++) to[c] = widened1(from[c]);
+        for (; c + W <= width; c += W) store(to + c, bias ? widened(from + c) + load<vf>(bias + c) : widened(from + c));
+        for (; c < width; c++) to[c] = widened1(from[c]) + (bias ? bias[c] : 0.f);
         for (; c < ld; c++) to[c] = 0.f;
     }
     std::memset(out + size_t(rows) * ld, 0, sizeof(float) * size_t(whole(rows) - rows) * ld);
 }
-static void give(const float* x, int ld, int rows, int width, half* out, int stride) {
+// Rounded, to where it belongs; each column's sum is added to `sums`, if wanted.
+static void give(const float* x, int ld, int rows, int width, half* out, int stride, float* sums = nullptr) {
+    for (int c = 0; sums && c < width; c++) {
+        float total = 0.f;
+        for (int r = 0; r < rows; r++) total += x[size_t(r) * ld + c];
+        sums[c] += total;
+    }
     for (int r = 0; r < rows; r++) {
         const float* from = x + size_t(r) * ld;
         half* to = out + size_t(r) * stride;
@@ -379,15 +393,18 @@ struct Span {
 };
 
 static void take_read(const Attention& t, const Desk& d, const Span& s, int group) {
-    take(t.key.x + size_t(s.key) * t.key.stride + group * t.h, t.key.stride, s.keys, t.h, d.key, d.h);
+    const float *key_bias = t.key_bias ? t.key_bias + group * t.h : nullptr;
+    const float *value_bias = t.value_bias ? t.value_bias + group * t.u : nullptr;
+    take(t.key.x + size_t(s.key) * t.key.stride + group * t.h, t.key.stride, key_bias, s.keys, t.h, d.key, d.h);
     turn(t, d.key, d.h, s.keys, 1.f);
-    take(t.value.x + size_t(s.key) * t.value.stride + group * t.u, t.value.stride, s.keys, t.u, d.value, d.u);
+    take(t.value.x + size_t(s.key) * t.value.stride + group * t.u, t.value.stride, value_bias, s.keys, t.u, d.value, d.u);
 }
 
 // Queries of one head, and the pattern: softmax(scale · q kᵀ), `turned` being kᵀ.
 static void compare(const Attention& t, const Desk& d, const Span& s, int head) {
     const int room = whole(s.keys);
-    take(t.query.x + size_t(s.query) * t.query.stride + head * t.h, t.query.stride, s.queries, t.h, d.query, d.h);
+    const float* bias = t.query_bias ? t.query_bias + head * t.h : nullptr;
+    take(t.query.x + size_t(s.query) * t.query.stride + head * t.h, t.query.stride, bias, s.queries, t.h, d.query, d.h);
     turn(t, d.query, d.h, s.queries, 1.f);
     product(s.queries, room, t.h, d.query, d.h, 1, d.turned, room, d.pattern, room, false);
     for (int i = 0; i < s.queries; i++) {
@@ -397,7 +414,7 @@ static void compare(const Attention& t, const Desk& d, const Span& s, int head) 
     }
 }
 
-static void attend(const Attention& t, const Desk& d, int sequence, int group) {
+static void attend(const Attention& t, const Desk& d, int sequence, int group, float*) {
     const Span s(t, sequence);
     const int each = t.heads / t.groups, wide = t.heads * t.u, room = whole(s.keys);
     if (s.keys) {
@@ -414,7 +431,8 @@ static void attend(const Attention& t, const Desk& d, int sequence, int group) {
 }
 
 // ∂v = pᵀ ∂m, ∂p = ∂m vᵀ, ∂s = p (∂p − Σ p ∂p), ∂q = scale · ∂s k, ∂k = scale · ∂sᵀ q
-static void attend_back(const Attention& t, const Desk& d, int sequence, int group) {
+// `sums`: this thread's gradients of the biases.
+static void attend_back(const Attention& t, const Desk& d, int sequence, int group, float* sums) {
     const Span s(t, sequence);
     const int each = t.heads / t.groups, wide = t.heads * t.u, room = whole(s.keys);
     if (s.keys) take_read(t, d, s, group);
@@ -424,7 +442,7 @@ static void attend_back(const Attention& t, const Desk& d, int sequence, int gro
         if (s.keys && s.queries) {
             turned_over(d.key, d.h, s.keys, d.h, d.turned, room);
             compare(t, d, s, head);
-            take(t.to_mixed + size_t(s.query) * wide + head * t.u, wide, s.queries, t.u, d.mixed, d.u);
+            take(t.to_mixed + size_t(s.query) * wide + head * t.u, wide, nullptr, s.queries, t.u, d.mixed, d.u);
             product(s.keys, d.u, s.queries, d.pattern, 1, room, d.mixed, d.u, d.to_value, d.u, more);
             turned_over(d.value, d.u, s.keys, d.u, d.turned, room);
             product(s.queries, room, t.u, d.mixed, d.u, 1, d.turned, room, d.to_pattern, room, false);
@@ -444,25 +462,107 @@ static void attend_back(const Attention& t, const Desk& d, int sequence, int gro
             std::memset(d.to_value, 0, sizeof(float) * size_t(s.keys) * d.u);
         }
         give(d.to_query, d.h, s.queries, t.h, t.query.to + size_t(s.query) * t.query.to_stride + head * t.h,
-             t.query.to_stride);
+             t.query.to_stride, t.to_query_bias ? sums + head * t.h : nullptr);
     }
     turn(t, d.to_key, d.h, s.keys, -1.f);
-    give(d.to_key, d.h, s.keys, t.h, t.key.to + size_t(s.key) * t.key.to_stride + group * t.h, t.key.to_stride);
+    float* key_sums = sums + t.heads * t.h;
+    give(d.to_key, d.h, s.keys, t.h, t.key.to + size_t(s.key) * t.key.to_stride + group * t.h, t.key.to_stride,
+         t.to_key_bias ? key_sums + group * t.h : nullptr);
     give(d.to_value, d.u, s.keys, t.u, t.value.to + size_t(s.key) * t.value.to_stride + group * t.u,
-         t.value.to_stride);
+         t.value.to_stride, t.to_value_bias ? key_sums + t.groups * t.h + group * t.u : nullptr);
 }
 
 template <class Work> static bool each_head(const Attention& t, int threads, Work work) {
     return done([&] {
-        const size_t size = Desk::size(t);
-        std::vector<float> memory(size * threads);
+        const size_t size = Desk::size(t), biases = t.biases();
+        std::vector<float> memory(size * threads), sums(biases * threads);
 #pragma omp parallel num_threads(threads)
         {
-            const Desk desk(t, memory.data() + size * omp_get_thread_num());
+            const size_t me = omp_get_thread_num();
+            const Desk desk(t, memory.data() + size * me);
             const Run run(t.sequences * t.groups);
-            for (int i = run.first; i < run.last; i++) work(t, desk, i / t.groups, i % t.groups);
+            for (int i = run.first; i < run.last; i++) work(t, desk, i / t.groups, i % t.groups, &sums[biases * me]);
         }
+        const int keys = t.heads * t.h, values = keys + t.groups * t.h;
+        if (t.to_query_bias) gathered(sums, biases, threads, 0, keys, t.to_query_bias);
+        if (t.to_key_bias) gathered(sums, biases, threads, keys, t.groups * t.h, t.to_key_bias);
+        if (t.to_value_bias) gathered(sums, biases, threads, values, t.groups * t.u, t.to_value_bias);
     });
+}
+
+// ---------------------------------------------------------------------------------------------- the loss
+
+// e = exp(x − largest), in float32; gives back log Σ exp x.
+static float exponentials(const half* x, int n, float* e) {
+    vf most = vf{} - INFINITY, total = {};
+    int i = 0;
+    for (; i + W <= n; i += W) most = larger(most, widened(x + i));
+    float high = top(most), rest = 0.f;
+    for (int j = i; j < n; j++) high = std::max(high, widened1(x[j]));
+    for (i = 0; i + W <= n; i += W) {
+        const vf v = vexp(widened(x + i) - high);
+        store(e + i, v);
+        total += v;
+    }
+    for (; i < n; i++) rest += e[i] = std::exp(widened1(x[i]) - high);
+    const float all = sum(total) + rest, inverse = 1.f / all;
+    for (i = 0; i + W <= n; i += W) store(e + i, load<vf>(e + i) * inverse);
+    for (; i < n; i++) e[i] *= inverse;
+    return high + std::log(all);
+}
+
+static inline vf at(const float* x, int i, vf) { return load<vf>(x + i); }
+static inline float at(const float* x, int i, float) { return x[i]; }
+static inline vf at(const half* x, int i, vf) { return widened(x + i); }
+static inline float at(const half* x, int i, float) { return widened1(x[i]); }
+
+// Σ f over a row.
+template <class Numbers> static float row_sum(int n, Numbers numbers) {
+    vf total = {};
+    int i = 0;
+    for (; i + W <= n; i += W) total += numbers(i, vf{});
+    float s = sum(total);
+    for (; i < n; i++) s += numbers(i, 0.f);
+    return s;
+}
+
+// A row of logits becomes p − kept · e_y; gives back its normaliser.
+static float surprise(half* x, int n, int64_t target, float kept, float* p) {
+    const float normaliser = exponentials(x, n, p);
+    p[target] -= kept;
+    int i = 0;
+    for (; i + W <= n; i += W) store(x + i, rounded(load<vf>(p + i)));
+    for (; i < n; i++) x[i] = rounded1(p[i]);
+    return normaliser;
+}
+
+// Two rows of logits, a and b, of the same target: ½ (p − kept · e_y) and weight · ∂(KL(p‖q) + KL(q‖p)) of each, with
+// ∂KL(p‖q)/∂a = p (r − KL(p‖q)), ∂KL(q‖p)/∂a = p − q, r = log p − log q. Gives back the two divergences' sum.
+static float disagree(half* a, half* b, int n, int64_t target, float kept, float weight, float* p, float* q,
+                      float* first, float* second) {
+    *first = exponentials(a, n, p), *second = exponentials(b, n, q);
+    const float shift = *second - *first;
+    auto r = [=](int i, auto kind) { return at(a, i, kind) - at(b, i, kind) + shift; };
+    const float there = row_sum(n, [=](int i, auto kind) { return at(p, i, kind) * r(i, kind); });
+    const float back = -row_sum(n, [=](int i, auto kind) { return at(q, i, kind) * r(i, kind); });
+    const half a_target = a[target], b_target = b[target];
+    const float known = widened1(a_target) - widened1(b_target) + shift;
+    for (int i = 0; i < n; i += W) {  // both at once: each needs the other's logits
+        const int some = std::min(W, n - i);
+        vf pa = {}, qa = {}, ra = {};
+        if (some == W) pa = load<vf>(p + i), qa = load<vf>(q + i), ra = r(i, vf{});
+        else for (int j = 0; j < some; j++) pa[j] = p[i + j], qa[j] = q[i + j], ra[j] = r(i + j, 0.f);
+        const vf off = pa - qa;
+        const vf to_a = pa * 0.5f + (pa * (ra - there) + off) * weight;
+        const vf to_b = qa * 0.5f - (qa * (ra + back) + off) * weight;
+        const vh half_a = rounded(to_a), half_b = rounded(to_b);
+        if (some == W) store(a + i, half_a), store(b + i, half_b);
+        else for (int j = 0; j < some; j++) a[i + j] = half_a[j], b[i + j] = half_b[j];
+    }
+    const float pt = p[target], qt = q[target], off = pt - qt;
+    a[target] = rounded1(0.5f * (pt - kept) + (pt * (known - there) + off) * weight);
+    b[target] = rounded1(0.5f * (qt - kept) - (qt * (known + back) + off) * weight);
+    return there + back;
 }
 
 }  // namespace
@@ -490,17 +590,18 @@ bool clearhead_join(const Join* j, int threads) {
 bool clearhead_join_back(const Join* j, const JoinBack* b, int threads) {
     return done([&] {
         const size_t d = j->d;
-        std::vector<float> memory(d * threads), sums(2 * d * threads);
+        std::vector<float> memory(d * threads), sums(3 * d * threads);
         std::vector<uint8_t> bytes(d * threads);
 #pragma omp parallel num_threads(threads)
         {
             const size_t me = omp_get_thread_num();
             const Run run(j->rows);
             for (int r = run.first; r < run.last; r++)
-                join_row_back(*j, *b, r, &memory[me * d], &bytes[me * d], &sums[2 * d * me]);
+                join_row_back(*j, *b, r, &memory[me * d], &bytes[me * d], &sums[3 * d * me]);
         }
-        if (b->to_gamma) gathered(sums, 2 * d, threads, 0, j->d, b->to_gamma);
-        if (b->to_beta) gathered(sums, 2 * d, threads, d, j->d, b->to_beta);
+        if (b->to_gamma) gathered(sums, 3 * d, threads, 0, j->d, b->to_gamma);
+        if (b->to_beta) gathered(sums, 3 * d, threads, d, j->d, b->to_beta);
+        if (b->to_bias) gathered(sums, 3 * d, threads, 2 * d, j->d, b->to_bias);
         blank(b->to_x, j->rows, j->room, j->d);
         blank(b->to_part, j->rows, j->room, j->d);
     });
@@ -527,52 +628,74 @@ bool clearhead_drop(const Dropout* dropout, const float* x, float* out, int rows
 bool clearhead_attend(const Attention* t, int threads) { return each_head(*t, threads, attend); }
 bool clearhead_attend_back(const Attention* t, int threads) { return each_head(*t, threads, attend_back); }
 
-// u becomes max(u, 0) or its square; the way back needs what came of it alone: h > 0 where u was, and u = √h.
-bool clearhead_activate(half* x, int rows, int room, int width, int squared, int threads) {
+// u becomes h = max(u + β, 0), or its square; the way back needs what came of it alone.
+bool clearhead_activate(half* x, const float* bias, int rows, int room, int width, int squared, int threads) {
 #pragma omp parallel num_threads(threads)
     {
         const Run run(rows);
-        for (size_t i = size_t(run.first) * width, end = size_t(run.last) * width; i < end; i += W) {
-            vf v = widened(x + i);
-            v = v < vf{} ? vf{} : v;  // what is not a number stays so
-            store(x + i, rounded(squared ? v * v : v));
-        }
+        for (int r = run.first; r < run.last; r++)
+            for (int c = 0; c < width; c += W) {
+                half* at = x + size_t(r) * width + c;
+                vf v = bias ? widened(at) + load<vf>(bias + c) : widened(at);
+                v = v < vf{} ? vf{} : v;  // what is not a number stays so
+                store(at, rounded(squared ? v * v : v));
+            }
     }
     blank(x, rows, room, width);
     return true;
 }
 
-// The gradient of u, in place of that of h.
-bool clearhead_activate_back(const half* h, half* to, int rows, int width, int squared, int threads) {
-#pragma omp parallel num_threads(threads)
-    {
-        const Run run(rows);
-        for (size_t i = size_t(run.first) * width, end = size_t(run.last) * width; i < end; i += W) {
-            const vf v = widened(h + i), g = widened(to + i);
-            vf root = vf{} + 1.f;
-            if (squared) for (int k = 0; k < W; k++) root[k] = 2.f * std::sqrt(v[k]);
-            store(to + i, rounded(v > vf{} ? g * root : vf{}));
-        }
-    }
-    return true;
-}
-
-// out[c] = Σ over rows
-bool clearhead_columns(const half* x, int rows, int width, int stride, float* out, int threads) {
+// The gradients of u, in place of that of h, and of β: u is what h > 0 came from, or √h.
+bool clearhead_activate_back(const half* h, half* to, float* to_bias, int rows, int width, int squared, int threads) {
     return done([&] {
         std::vector<float> sums(size_t(width) * threads);
 #pragma omp parallel num_threads(threads)
         {
             float* mine = &sums[size_t(width) * omp_get_thread_num()];
             const Run run(rows);
+            for (int r = run.first; r < run.last; r++)
+                for (int c = 0; c < width; c += W) {
+                    const size_t at = size_t(r) * width + c;
+                    const vf v = widened(h + at);
+                    vf g = widened(to + at);
+                    if (squared) for (int k = 0; k < W; k++) g[k] *= 2.f * std::sqrt(v[k]);
+                    g = v > vf{} ? g : vf{};
+                    store(to + at, rounded(g));
+                    store(mine + c, load<vf>(mine + c) + g);
+                }
+        }
+        if (to_bias) gathered(sums, width, threads, 0, width, to_bias);
+    });
+}
+
+// Rows of logits become the gradient of their loss, p − kept · e_y.
+bool clearhead_surprise(half* x, const int64_t* targets, float* normalisers, int rows, int vocab, float kept, int threads) {
+    return done([&] {
+        std::vector<float> memory(size_t(vocab) * threads);
+#pragma omp parallel num_threads(threads)
+        {
+            float* p = &memory[size_t(vocab) * omp_get_thread_num()];
+            const Run run(rows);
+            for (int r = run.first; r < run.last; r++)
+                normalisers[r] = surprise(x + size_t(r) * vocab, vocab, targets[r], kept, p);
+        }
+    });
+}
+
+// The same for R-Drop: `rows` rows, then their second passes.
+bool clearhead_disagree(half* x, const int64_t* targets, float* normalisers, float* divergences, int rows, int vocab,
+                        float kept, float weight, int threads) {
+    return done([&] {
+        std::vector<float> memory(2 * size_t(vocab) * threads);
+#pragma omp parallel num_threads(threads)
+        {
+            float *p = &memory[2 * size_t(vocab) * omp_get_thread_num()], *q = p + vocab;
+            const Run run(rows);
             for (int r = run.first; r < run.last; r++) {
-                const half* row = x + size_t(r) * stride;
-                int c = 0;
-                for (; c + W <= width; c += W) store(mine + c, load<vf>(mine + c) + widened(row + c));
-                for (; c < width; c++) mine[c] += widened1(row[c]);
+                half *a = x + size_t(r) * vocab, *b = x + size_t(r + rows) * vocab;
+                divergences[r] = disagree(a, b, vocab, targets[r], kept, weight, p, q, normalisers + r, normalisers + rows + r);
             }
         }
-        gathered(sums, width, threads, 0, width, out);
     });
 }
 }

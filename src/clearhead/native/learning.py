@@ -41,7 +41,8 @@ POSITIONS = ("sinusoidal", "sinusoidal-halves", "learned", "rotary", "none")
 WHOLE = 16
 """Widths are multiples of the widest register."""
 
-Part = Callable[[Tensor], Tensor]
+Part = tuple[Residual, Callable[[Tensor], Tensor], Tensor | None]
+"""How it is added, what it makes of the stream, and the β of its last map, which is added by the join."""
 
 
 def knows(model: Seq2Seq) -> bool:
@@ -79,12 +80,12 @@ def encoded(model: Seq2Seq, rows: Rows) -> Tensor:
     """The memory, rounded."""
     drops = Drops(rows)
     x = embedded(model.source_embedding, rows, drops)
-    parts: list[tuple[Residual, Part]] = []
+    parts: list[Part] = []
     for layer in model.encoder.layers:
         assert isinstance(layer, EncoderLayer)
         parts += [
-            (layer.attention_residual, reading_itself(layer.self_attention, rows, causal=False)),
-            (layer.feedforward_residual, feeding(layer.feedforward, rows)),
+            reading_itself(layer.attention_residual, layer.self_attention, rows, causal=False),
+            feeding(layer.feedforward_residual, layer.feedforward, rows),
         ]
     return through(x, parts, model.encoder.norm, rows, drops, "h")
 
@@ -95,70 +96,79 @@ def decoded(model: Seq2Seq, rows: Rows, memory: Tensor, asked: Rows) -> Tensor:
     x = embedded(model.target_embedding, rows, drops)
     layers: Sequence[DecoderLayer] = list(model.decoder.stack)
     reads = [linear for layer in layers for linear in (layer.cross_attention.key, layer.cross_attention.value)]
-    every = Apart.apply(products(memory, asked, *reads), len(layers))  # every layer's keys and values, as one product
-    parts: list[tuple[Residual, Part]] = []
+    every = Apart.apply(products(memory, *reads), len(layers))  # every layer's keys and values, as one product
+    parts: list[Part] = []
     for layer, read in zip(layers, every, strict=True):
         parts += [
-            (layer.self_residual, reading_itself(layer.self_attention, rows, causal=True)),
-            (layer.cross_residual, reading(layer.cross_attention, rows, read, asked)),
-            (layer.feedforward_residual, feeding(layer.feedforward, rows)),
+            reading_itself(layer.self_residual, layer.self_attention, rows, causal=True),
+            reading(layer.cross_residual, layer.cross_attention, rows, read, asked),
+            feeding(layer.feedforward_residual, layer.feedforward, rows),
         ]
     return through(x, parts, model.decoder.norm, rows, drops, "y")
 
 
-def through(
-    x: Tensor, parts: list[tuple[Residual, Part]], last: nn.Module, rows: Rows, drops: Drops, wanted: str
-) -> Tensor:
+def through(x: Tensor, parts: list[Part], last: nn.Module, rows: Rows, drops: Drops, wanted: str) -> Tensor:
     """Part after part, each added to the stream. Normalised before each part and at the end, or after each."""
     pre = parts[0][0].pre
-    norms = [residual.norm for residual, _ in parts]
+    norms = [residual.norm for residual, _, _ in parts]
     before, after = (norms[0], [*norms[1:], last]) if pre else (None, norms)
-    (h,) = join(x, None, before, rows, None, "h")
-    for place, ((residual, part), norm) in enumerate(zip(parts, after, strict=True)):
+    (h,) = join(x, None, None, before, rows, None, "h")
+    for place, ((residual, part, bias), norm) in enumerate(zip(parts, after, strict=True)):
         added, drop = part(h), drops.next(residual.dropout.rate)
         if place == len(parts) - 1:
-            return join(x, added, norm, rows, drop, wanted)[0]
-        x, h = join(x, added, norm, rows, drop, "sh" if pre else "yh")
+            return join(x, added, bias, norm, rows, drop, wanted)[0]
+        x, h = join(x, added, bias, norm, rows, drop, "sh" if pre else "yh")
     raise AssertionError("no layers")
 
 
 def join(
-    x: Tensor, part: Tensor | None, norm: nn.Module | None, rows: Rows, drop: Drop | None, wanted: str
-) -> list[Tensor]:
-    if norm is None:
-        found = Join.apply(x, part, None, None, rows, None, drop, wanted)
-    else:
+    x: Tensor, part: Tensor | None, bias: Tensor | None, norm: nn.Module | None, rows: Rows, drop: Drop | None,
+    wanted: str,
+) -> list[Tensor]:  # fmt: skip
+    gamma, beta, about = None, None, None
+    if norm is not None:
         assert isinstance(norm, LayerNorm | RMSNorm)
-        beta = norm.bias if isinstance(norm, LayerNorm) else None
-        known_norm = Norm(norm.eps, isinstance(norm, RMSNorm))
-        found = Join.apply(x, part, norm.weight, beta, rows, known_norm, drop, wanted)
+        gamma, beta = norm.weight, norm.bias if isinstance(norm, LayerNorm) else None
+        about = Norm(norm.eps, isinstance(norm, RMSNorm))
+    found = Join.apply(x, part, bias, gamma, beta, rows, about, drop, wanted)
     return [tensor for tensor in found if tensor is not None]
 
 
-def reading_itself(attention: Attention, rows: Rows, *, causal: bool) -> Part:
-    maps = attention.query, attention.key, attention.value
-    heads = heads_of(attention, causal)
-    return lambda h: products(Attend.apply(products(h, rows, *maps), None, heads, rows, rows), rows, attention.out)
+def reading_itself(residual: Residual, attention: Attention, rows: Rows, *, causal: bool) -> Part:
+    maps, heads = (attention.query, attention.key, attention.value), heads_of(attention, causal)
+
+    def part(h: Tensor) -> Tensor:
+        asking = products(h, *maps)
+        return products(Attend.apply(asking, None, heads, rows, rows, *(m.bias for m in maps)), attention.out)
+
+    return residual, part, attention.out.bias
 
 
-def reading(attention: Attention, rows: Rows, read: Tensor, asked: Rows) -> Part:
-    heads = heads_of(attention, False)
-    return lambda h: products(
-        Attend.apply(products(h, rows, attention.query), read, heads, rows, asked), rows, attention.out
-    )
+def reading(residual: Residual, attention: Attention, rows: Rows, read: Tensor, asked: Rows) -> Part:
+    maps, heads = (attention.query, attention.key, attention.value), heads_of(attention, False)
+
+    def part(h: Tensor) -> Tensor:
+        asking = products(h, attention.query)
+        return products(Attend.apply(asking, read, heads, rows, asked, *(m.bias for m in maps)), attention.out)
+
+    return residual, part, attention.out.bias
+
+
+def feeding(residual: Residual, feed: FeedForward, rows: Rows) -> Part:
+    squared = feed.activation is relu2
+
+    def part(h: Tensor) -> Tensor:
+        return products(Activate.apply(products(h, feed.up), feed.up.bias, rows, squared), feed.down)
+
+    return residual, part, feed.down.bias
 
 
 def heads_of(a: Attention, causal: bool) -> Heads:
     return Heads(a.n_heads, a.n_kv_heads, a.d_head, a.d_value, a.scale, causal, isinstance(a.positions, Rotary))
 
 
-def feeding(feed: FeedForward, rows: Rows) -> Part:
-    squared = feed.activation is relu2
-    return lambda h: products(Activate.apply(products(h, rows, feed.up), rows, squared), rows, feed.down)
-
-
-def products(h: Tensor, rows: Rows, *maps: Linear) -> Tensor:
-    return Products.apply(h, rows, len(maps), *(m.weight for m in maps), *(m.bias for m in maps))
+def products(h: Tensor, *maps: Linear) -> Tensor:
+    return Products.apply(h, *(m.weight for m in maps))
 
 
 def embedded(embedding: Embedding, rows: Rows, drops: Drops) -> Tensor:

@@ -1,10 +1,13 @@
 """The compiled loops of learning.cpp as steps of a differentiable computation on rows.
 
-    products    y = h Wᵀ + β             bf16 in, bf16 out; ∂h = ∂y W, ∂W = ∂yᵀ h, ∂β = Σ ∂y
-    activate    u ← max(u, 0), or its square
+    products    y = h Wᵀ                 bf16 in, bf16 out; ∂h = ∂y W, ∂W = ∂yᵀ h
+    activate    h = max(u + β, 0), or its square
     attend      pattern = softmax(q kᵀ · scale), mixed = pattern v, one head of one sequence at a time
-    join        s = x + dropout(part), y = norm(s), h = y rounded for the next product
+    join        s = x + dropout(part + β), y = norm(s), h = y rounded for the next product
     drop        dropout of the embeddings
+    surprise    logits → the gradient of the loss (train/loss.py), and disagree: the same for R-Drop
+
+A product's β is added by the loop that reads it: torch's own way of adding it costs a tenth of the product.
 
 The products themselves are torch's. All numbers of rows that are only room are zeros, so they weigh nothing in sums.
 Masks are those of nn/dropout.py, bit for bit, drawn again on the way back. Knows tensors and pointers. Refuses to know
@@ -14,6 +17,7 @@ layers.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from ctypes import Structure, byref, c_float, c_int32, c_int64, c_void_p
 from dataclasses import dataclass
 from functools import cache
@@ -43,7 +47,7 @@ class JoinGiven(Structure):
 
     _fields_ = (
         *((name, c_int32) for name in ("rows", "room", "d", "rms")),
-        ("x", c_void_p), ("part", c_void_p), ("dropout", DropoutGiven), ("gamma", c_void_p), ("beta", c_void_p),
+        ("x", c_void_p), ("part", c_void_p), ("bias", c_void_p), ("dropout", DropoutGiven), ("gamma", c_void_p), ("beta", c_void_p),
         ("eps", c_float), ("s", c_void_p), ("y", c_void_p), ("h", c_void_p),
     )  # fmt: skip
 
@@ -52,7 +56,8 @@ class JoinBack(Structure):
     """As in learning.cpp."""
 
     _fields_ = tuple(
-        (name, c_void_p) for name in ("s", "to_s", "to_y", "to_h", "to_x", "to_part", "to_gamma", "to_beta")
+        (name, c_void_p)
+        for name in ("s", "to_s", "to_y", "to_h", "to_x", "to_part", "to_bias", "to_gamma", "to_beta")
     )
 
 
@@ -68,7 +73,9 @@ class AttentionGiven(Structure):
     _fields_ = (
         *((n, c_int32) for n in ("sequences", "heads", "groups", "h", "u", "causal", "longest_query", "longest_key")),
         ("query_start", c_void_p), ("key_start", c_void_p), ("query", Side), ("key", Side), ("value", Side),
-        ("sine", c_void_p), ("cosine", c_void_p), ("scale", c_float), ("mixed", c_void_p), ("to_mixed", c_void_p),
+        *((name, c_void_p) for name in ("query_bias", "key_bias", "value_bias", "sine", "cosine")),
+        ("scale", c_float),
+        *((n, c_void_p) for n in ("mixed", "to_mixed", "to_query_bias", "to_key_bias", "to_value_bias")),
     )  # fmt: skip
 
 
@@ -79,9 +86,10 @@ LOOPS = {
     "drop": (P, P, P, I, I, I, I),
     "attend": (P, I),
     "attend_back": (P, I),
-    "activate": (P, I, I, I, I, I),
-    "activate_back": (P, P, I, I, I, I),
-    "columns": (P, I, I, I, P, I),
+    "activate": (P, P, I, I, I, I, I),
+    "activate_back": (P, P, P, I, I, I, I),
+    "surprise": (P, P, P, I, I, c_float, I),
+    "disagree": (P, P, P, P, I, I, c_float, c_float, I),
 }
 
 
@@ -122,52 +130,46 @@ class Drop:
 
 
 class Products(torch.autograd.Function):
-    """Several maps of the same rows, as one product."""
+    """Several maps of the same rows, as one product, without their β."""
 
     @staticmethod
-    def forward(ctx: Any, h: Tensor, rows: Rows, count: int, *parameters: Tensor | None) -> Tensor:
-        weights, biases = ([p for p in some if p is not None] for some in (parameters[:count], parameters[count:]))
-        weight = joined(weights)
+    def forward(ctx: Any, h: Tensor, *weights: Tensor) -> Tensor:
+        rounded = [weight.bfloat16() for weight in weights]
+        weight = rounded[0] if len(rounded) == 1 else torch.cat(rounded)
         ctx.save_for_backward(h, weight)
-        ctx.rows, ctx.has_bias, ctx.widths = rows, bool(biases), [len(w) for w in weights]
-        return F.linear(h, weight, joined(biases) if biases else None)
+        ctx.widths = [len(w) for w in weights]
+        return F.linear(h, weight)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
         h, weight = ctx.saved_tensors
-        to_weights = (gradient.T @ h).float().split(ctx.widths)
-        to_biases: tuple[Tensor | None, ...] = (None,) * len(ctx.widths)
-        if ctx.has_bias:
-            sums = torch.empty(len(weight))
-            run("columns", pointer(gradient), ctx.rows.count, len(weight), gradient.stride(0), pointer(sums))
-            to_biases = sums.split(ctx.widths)
-        return gradient @ weight, None, None, *to_weights, *to_biases
-
-
-def joined(parameters: list[Tensor]) -> Tensor:
-    rounded = [parameter.bfloat16() for parameter in parameters]
-    return rounded[0] if len(rounded) == 1 else torch.cat(rounded)
+        return gradient @ weight, *(gradient.T @ h).float().split(ctx.widths)
 
 
 class Activate(torch.autograd.Function):
     """In place."""
 
     @staticmethod
-    def forward(ctx: Any, u: Tensor, rows: Rows, squared: bool) -> Tensor:
+    def forward(ctx: Any, u: Tensor, bias: Tensor | None, rows: Rows, squared: bool) -> Tensor:
         ctx.mark_dirty(u)
-        run("activate", pointer(u), rows.count, len(u), u.shape[1], squared)
-        ctx.save_for_backward(u)
+        run("activate", pointer(u), pointer(bias), rows.count, len(u), u.shape[1], squared)
+        ctx.save_for_backward(u, bias)
         ctx.rows, ctx.squared = rows, squared
         return u
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
-        (h,) = ctx.saved_tensors
-        to_u = gradient.contiguous()
-        run("activate_back", pointer(h), pointer(to_u), ctx.rows.count, h.shape[1], ctx.squared)
-        return to_u, None, None
+        h, bias = ctx.saved_tensors
+        to_u, to_bias = gradient.contiguous(), like(bias)
+        run("activate_back", pointer(h), pointer(to_u), pointer(to_bias), ctx.rows.count, h.shape[1], ctx.squared)
+        return to_u, to_bias, None, None
+
+
+def like(parameter: Tensor | None) -> Tensor | None:
+    """Room for its gradient."""
+    return None if parameter is None else torch.empty_like(parameter)
 
 
 class Apart(torch.autograd.Function):
@@ -206,39 +208,45 @@ class Attend(torch.autograd.Function):
     """Rows of queries, keys and values (or of queries, with keys and values in `asked`) → rows of mixed values."""
 
     @staticmethod
-    def forward(ctx: Any, asking: Tensor, asked: Tensor | None, heads: Heads, rows: Rows, read: Rows) -> Tensor:
-        mixed = asking.new_empty(len(asking), heads.heads * heads.u)
-        mixed[rows.count :] = 0
-        given = attention(asking, asked, heads, rows, read)
+    def forward(
+        ctx: Any, asking: Tensor, asked: Tensor | None, heads: Heads, rows: Rows, read: Rows, *biases: Tensor | None
+    ) -> Tensor:
+        mixed = empty_rows(asking, heads.heads * heads.u, rows)
+        given = attention(asking, asked, heads, rows, read, biases)
         given.mixed = pointer(mixed)
         run("attend", byref(given))
-        ctx.save_for_backward(asking, asked)
+        ctx.save_for_backward(asking, asked, *biases)
         ctx.heads, ctx.rows, ctx.read = heads, rows, read
         return mixed
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
-        asking, asked = ctx.saved_tensors
-        gradient = gradient.contiguous()
-        to_asking, to_asked = empty_like(asking, ctx.rows), None if asked is None else empty_like(asked, ctx.read)
-        given = attention(asking, asked, ctx.heads, ctx.rows, ctx.read)
-        given.to_mixed = pointer(gradient)
+        asking, asked, *biases = ctx.saved_tensors
+        gradient, to_biases = gradient.contiguous(), [like(bias) for bias in biases]
+        to_asking = empty_rows(asking, asking.shape[1], ctx.rows)
+        to_asked = None if asked is None else empty_rows(asked, asked.shape[1], ctx.read)
         to_read = to_asking if to_asked is None else to_asked
+        given = attention(asking, asked, ctx.heads, ctx.rows, ctx.read, biases)
+        given.to_mixed = pointer(gradient)
+        given.to_query_bias, given.to_key_bias, given.to_value_bias = map(pointer, to_biases)
         key, value = ctx.heads.columns(asked is None)
         for side, to in ((given.query, to_asking), (given.key, to_read[:, key:]), (given.value, to_read[:, value:])):
             side.to, side.to_stride = pointer(to), to.stride(0)
         run("attend_back", byref(given))
-        return to_asking, to_asked, None, None, None
+        return to_asking, to_asked, None, None, None, *to_biases
 
 
-def empty_like(x: Tensor, rows: Rows) -> Tensor:
-    made = torch.empty(x.shape, dtype=x.dtype)
+def empty_rows(like: Tensor, width: int, rows: Rows) -> Tensor:
+    """Room for so many numbers a row, zeros where there is only room."""
+    made = torch.empty(len(like), width, dtype=like.dtype)
     made[rows.count :] = 0
     return made
 
 
-def attention(asking: Tensor, asked: Tensor | None, heads: Heads, rows: Rows, read: Rows) -> AttentionGiven:
+def attention(
+    asking: Tensor, asked: Tensor | None, heads: Heads, rows: Rows, read: Rows, biases: Sequence[Tensor | None]
+) -> AttentionGiven:
     from_ = asking if asked is None else asked
     key, value = heads.columns(asked is None)
     lengths = rows.longest, read.longest
@@ -247,7 +255,7 @@ def attention(asking: Tensor, asked: Tensor | None, heads: Heads, rows: Rows, re
     return AttentionGiven(
         rows.sequences, heads.heads, heads.groups, heads.h, heads.u, heads.causal, *lengths,
         pointer(rows.start), pointer(read.start), *(Side(pointer(side), None, side.stride(0)) for side in sides),
-        *map(pointer, waves), heads.scale,
+        *map(pointer, biases), *map(pointer, waves), heads.scale,
     )  # fmt: skip
 
 
@@ -264,7 +272,7 @@ class Join(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, part: Tensor | None, gamma: Tensor | None, beta: Tensor | None,
+        ctx: Any, x: Tensor, part: Tensor | None, bias: Tensor | None, gamma: Tensor | None, beta: Tensor | None,
         rows: Rows, norm: Norm | None, drop: Drop | None, wanted: str,
     ) -> tuple[Tensor | None, ...]:  # fmt: skip
         ctx.set_materialize_grads(False)
@@ -272,32 +280,33 @@ class Join(torch.autograd.Function):
         keeps = part is not None and ("s" in wanted or norm is not None)
         s = torch.empty_like(x) if keeps else None
         y, h = (torch.empty_like(x, dtype=t) if n in wanted else None for n, t in (("y", x.dtype), ("h", torch.bfloat16)))
-        given = given_join(x.shape[1], rows, norm, drop, gamma, beta)
+        given = given_join(x.shape[1], rows, norm, drop, bias, gamma, beta)
         given.x, given.part, given.s, given.y, given.h = map(pointer, (x, part, s, y, h))
         run("join", byref(given))
-        ctx.save_for_backward(x if s is None else s, gamma, beta)
+        ctx.save_for_backward(x if s is None else s, bias, gamma, beta)
         return s if "s" in wanted else None, y, h
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, to_s: Tensor | None, to_y: Tensor | None, to_h: Tensor | None) -> tuple[Any, ...]:
-        s, gamma, beta = ctx.saved_tensors
+        s, *parameters = ctx.saved_tensors
         to_x = torch.empty_like(s)
         to_part = torch.empty_like(s, dtype=torch.bfloat16) if ctx.added else None
-        to_gamma, to_beta = (None if p is None else torch.empty_like(p) for p in (gamma, beta))
+        to_parameters = [like(p) for p in parameters]
         received = [None if g is None else g.contiguous() for g in (to_s, to_y, to_h)]
-        back = JoinBack(*map(pointer, (s, *received, to_x, to_part, to_gamma, to_beta)))
-        run("join_back", byref(given_join(s.shape[1], ctx.rows, ctx.norm, ctx.drop, gamma, beta)), byref(back))
-        return to_x, to_part, to_gamma, to_beta, None, None, None, None
+        back = JoinBack(*map(pointer, (s, *received, to_x, to_part, *to_parameters)))
+        run("join_back", byref(given_join(s.shape[1], ctx.rows, ctx.norm, ctx.drop, *parameters)), byref(back))
+        return to_x, to_part, *to_parameters, None, None, None, None
 
 
 def given_join(
-    width: int, rows: Rows, norm: Norm | None, drop: Drop | None, gamma: Tensor | None, beta: Tensor | None
+    width: int, rows: Rows, norm: Norm | None, drop: Drop | None, *parameters: Tensor | None
 ) -> JoinGiven:
     """What a join is, both ways."""
     eps, rms = (0.0, False) if norm is None else (norm.eps, norm.rms)
     dropout = DropoutGiven() if drop is None else drop.given()
-    return JoinGiven(rows.count, rows.room, width, rms, None, None, dropout, pointer(gamma), pointer(beta), eps)
+    bias, gamma, beta = map(pointer, parameters)
+    return JoinGiven(rows.count, rows.room, width, rms, None, None, bias, dropout, gamma, beta, eps)
 
 
 class Dropped(torch.autograd.Function):
@@ -318,3 +327,19 @@ def dropped(x: Tensor, drop: Drop) -> Tensor:
     out = torch.empty_like(x)
     run("drop", byref(drop.given()), pointer(x), pointer(out), drop.rows.count, len(x), x.shape[1])
     return out
+
+
+def surprise(logits: Tensor, targets: Tensor, kept: float) -> Tensor:
+    """Each row of logits becomes p − kept · e_y. → log Σ exp of each row."""
+    normalisers = torch.empty(len(logits))
+    run("surprise", pointer(logits), pointer(targets), pointer(normalisers), *logits.shape, kept)
+    return normalisers
+
+
+def disagree(logits: Tensor, targets: Tensor, kept: float, weight: float) -> tuple[Tensor, Tensor]:
+    """Rows, then their second passes: each becomes ½ (p − kept · e_y) + weight · ∂(KL(p‖q) + KL(q‖p)). → log Σ exp of
+    each, and each pair's divergences."""
+    normalisers, divergences = torch.empty(len(logits)), torch.empty(len(targets))
+    given = (pointer(t) for t in (logits, targets, normalisers, divergences))
+    run("disagree", *given, len(targets), logits.shape[1], kept, weight)
+    return normalisers, divergences

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
+from clearhead.native import loops
 from clearhead.nn.linear import product_dtype
 from clearhead.nn.shapes import Float, Int, Tensor
 
@@ -47,6 +48,11 @@ def rdrop_cross_entropy(
 ) -> Float[Tensor, ""]:
     """The R-Drop loss summed over rows; `hidden` holds the first passes of all rows, then the second ones."""
     return RDropCrossEntropy.apply(hidden, weight, targets, smoothing, alpha, product_dtype())
+
+
+def looped(logits: Tensor) -> bool:
+    """Are there compiled loops for these?"""
+    return logits.dtype == torch.bfloat16 and logits.device.type == "cpu" and loops.loops() is not None
 
 
 def wide(x: Tensor) -> Tensor:
@@ -95,12 +101,16 @@ class SmoothedCrossEntropy(torch.autograd.Function):
         for rows in runs(len(targets), CHUNK):
             h, y, out = hidden[rows], targets[rows], to_hidden[rows]
             h_low = h.to(low)
-            p = torch.softmax(h_low @ weight_low.T, -1)
-            normaliser = log_normalisers(h, weight, p, y)
+            to_logits = h_low @ weight_low.T
+            if looped(to_logits):
+                normaliser = loops.surprise(to_logits, y, 1 - smoothing)
+            else:
+                p = to_logits = torch.softmax(to_logits, -1)
+                normaliser = log_normalisers(h, weight, p, y)
+                p[torch.arange(len(y), device=y.device), y] -= 1 - smoothing
             total += row_losses(h, weight, normaliser, y, mean_row, smoothing).sum()
-            p[torch.arange(len(y), device=y.device), y] -= 1 - smoothing
-            out.copy_(p @ weight_low).sub_(smoothing * mean_row)
-            to_weight += p.T @ h_low
+            out.copy_(to_logits @ weight_low).sub_(smoothing * mean_row)
+            to_weight += to_logits.T @ h_low
         to_weight -= smoothing / len(weight) * hidden.sum(0)
         ctx.save_for_backward(to_hidden, to_weight)
         return total
@@ -132,14 +142,18 @@ class RDropCrossEntropy(torch.autograd.Function):
         for rows in runs(len(targets), CHUNK // 2):
             y, both = targets[rows], torch.cat((first[rows], second[rows]))
             both_low, y2 = both.to(low), torch.cat((y, y))
-            logits = both_low @ weight_low.T
-            p = torch.softmax(logits, -1)
-            normaliser = log_normalisers(both, weight, p, y2)
+            to_logits = both_low @ weight_low.T
+            if looped(to_logits):
+                normaliser, divergences = loops.disagree(to_logits, y, 1 - smoothing, alpha / 4)
+                disagreement = divergences.sum()
+            else:
+                logits, p = to_logits, torch.softmax(to_logits, -1)
+                normaliser = log_normalisers(both, weight, p, y2)
+                disagreement, to_logits = rdrop_gradient(logits, p, normaliser, alpha)
+                p[torch.arange(len(y2), device=y.device), y2] -= 1 - smoothing
+                to_logits.add_(p, alpha=0.5)
             total += 0.5 * row_losses(both, weight, normaliser, y2, mean_row, smoothing).sum()
-            disagreement, to_logits = rdrop_gradient(logits, p, normaliser, alpha)
             total += alpha / 4 * disagreement
-            p[torch.arange(len(y2), device=y.device), y2] -= 1 - smoothing
-            to_logits.add_(p, alpha=0.5)
             gradient = (to_logits @ weight_low).to(hidden.dtype).sub_(0.5 * smoothing * mean_row)
             to_first[rows], to_second[rows] = gradient.chunk(2)
             to_weight += to_logits.T @ both_low
