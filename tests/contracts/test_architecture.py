@@ -18,7 +18,7 @@ ROOT = Path(clearhead.__file__).parent
 HOMES = {name: f"clearhead.errors.{name}" for name in clearhead.__all__} | clearhead._HOMES
 # fmt: off
 ROOMS = [
-    "errors", "config", "randomness", "files", "text", "data", "nn", "models", "train", "native", "decode", "evaluate",
+    "errors", "config", "randomness", "files", "text", "data", "nn", "models", "native", "train", "decode", "evaluate",
     "glass", "interchange", "verbs", "truths", "serve", "explore", "cli",
 ]
 # fmt: on

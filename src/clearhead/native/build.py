@@ -1,4 +1,4 @@
-"""The compiled engine: built once for a machine, kept in the user's cache, never taken from anybody else.
+"""The compiled library, decoder and training loops: built once for a machine, kept in the user's cache, never taken from anybody else.
 
 The library's name is a hash of its source, the compiler and the processor, so a changed one is built anew. It is only
 ever loaded from a folder that belongs to this user and that nobody else may write to. Decoding never builds: the verbs
@@ -95,6 +95,12 @@ def ours_alone(path: Path) -> bool:
         found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
         for found in (path.stat(), path.parent.stat())
     )
+
+
+def name() -> str | None:
+    """Of the library that is loaded: another one for another source, compiler or processor."""
+    there = place() if library() is not None else None
+    return None if there is None else there.stem.removeprefix("engine-")[:8]
 
 
 @cache

@@ -349,17 +349,27 @@ static void turn(const Attention& t, float* x, int ld, int rows, float direction
     }
 }
 
-// The softmax of the first n numbers, in place; the others, up to `room`, become 0.
-static void softmax(float* x, int n, int room) {
-    for (int i = n; i < whole(n); i++) x[i] = -INFINITY;
-    vf most = load<vf>(x), total = {};
-    for (int i = W; i < n; i += W) most = larger(most, load<vf>(x + i));
+template <int... N> static constexpr vi counted(std::integer_sequence<int, N...>) { return vi{N...}; }
+constexpr vi LANES = counted(std::make_integer_sequence<int, W>{});
+
+// The softmax of scale times the first n numbers, in place; the others, up to `room`, become 0. In whole registers: a
+// register read back where single numbers were written waits for all of them.
+static void softmax(float* x, int n, int room, float scale) {
+    vf most = vf{} - INFINITY, total = {};
+    for (int i = 0; i < n; i += W) {
+        const vf v = LANES + i < vi{} + n ? load<vf>(x + i) * scale : vf{} - INFINITY;
+        store(x + i, v);
+        most = larger(most, v);
+    }
     const float high = top(most);
-    for (int i = 0; i < n; i += W) store(x + i, vexp(load<vf>(x + i) - high));
-    for (int i = n; i < room; i++) x[i] = 0.f;
-    for (int i = 0; i < n; i += W) total += load<vf>(x + i);
+    for (int i = 0; i < n; i += W) {
+        const vf v = LANES + i < vi{} + n ? vexp(load<vf>(x + i) - high) : vf{};
+        store(x + i, v);
+        total += v;
+    }
     const float inverse = 1.f / sum(total);
     for (int i = 0; i < n; i += W) store(x + i, load<vf>(x + i) * inverse);
+    for (int i = whole(n); i < room; i += W) store(x + i, vf{});
 }
 
 // What one head of one sequence needs, and the same pieces for every thread.
@@ -407,11 +417,8 @@ static void compare(const Attention& t, const Desk& d, const Span& s, int head) 
     take(t.query.x + size_t(s.query) * t.query.stride + head * t.h, t.query.stride, bias, s.queries, t.h, d.query, d.h);
     turn(t, d.query, d.h, s.queries, 1.f);
     product(s.queries, room, t.h, d.query, d.h, 1, d.turned, room, d.pattern, room, false);
-    for (int i = 0; i < s.queries; i++) {
-        float* row = d.pattern + size_t(i) * room;
-        for (int j = 0; j < room; j += W) store(row + j, load<vf>(row + j) * t.scale);
-        softmax(row, t.causal ? std::min(i + 1, s.keys) : s.keys, room);
-    }
+    for (int i = 0; i < s.queries; i++)
+        softmax(d.pattern + size_t(i) * room, t.causal ? std::min(i + 1, s.keys) : s.keys, room, t.scale);
 }
 
 static void attend(const Attention& t, const Desk& d, int sequence, int group, float*) {

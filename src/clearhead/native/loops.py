@@ -24,7 +24,6 @@ from functools import cache
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch.autograd.function import once_differentiable
 
 from clearhead.native.build import library
@@ -47,8 +46,8 @@ class JoinGiven(Structure):
 
     _fields_ = (
         *((name, c_int32) for name in ("rows", "room", "d", "rms")),
-        ("x", c_void_p), ("part", c_void_p), ("bias", c_void_p), ("dropout", DropoutGiven), ("gamma", c_void_p), ("beta", c_void_p),
-        ("eps", c_float), ("s", c_void_p), ("y", c_void_p), ("h", c_void_p),
+        ("x", c_void_p), ("part", c_void_p), ("bias", c_void_p), ("dropout", DropoutGiven),
+        ("gamma", c_void_p), ("beta", c_void_p), ("eps", c_float), *((name, c_void_p) for name in "syh"),
     )  # fmt: skip
 
 
@@ -56,8 +55,7 @@ class JoinBack(Structure):
     """As in learning.cpp."""
 
     _fields_ = tuple(
-        (name, c_void_p)
-        for name in ("s", "to_s", "to_y", "to_h", "to_x", "to_part", "to_bias", "to_gamma", "to_beta")
+        (name, c_void_p) for name in ("s", "to_s", "to_y", "to_h", "to_x", "to_part", "to_bias", "to_gamma", "to_beta")
     )
 
 
@@ -79,25 +77,29 @@ class AttentionGiven(Structure):
     )  # fmt: skip
 
 
-P, I = c_void_p, c_int32
+P, N, F = c_void_p, c_int32, c_float
 LOOPS = {
-    "join": (P, I),
-    "join_back": (P, P, I),
-    "drop": (P, P, P, I, I, I, I),
-    "attend": (P, I),
-    "attend_back": (P, I),
-    "activate": (P, P, I, I, I, I, I),
-    "activate_back": (P, P, P, I, I, I, I),
-    "surprise": (P, P, P, I, I, c_float, I),
-    "disagree": (P, P, P, P, I, I, c_float, c_float, I),
+    "join": (P, N),
+    "join_back": (P, P, N),
+    "drop": (P, P, P, N, N, N, N),
+    "attend": (P, N),
+    "attend_back": (P, N),
+    "activate": (P, P, N, N, N, N, N),
+    "activate_back": (P, P, P, N, N, N, N),
+    "surprise": (P, P, P, N, N, F, N),
+    "disagree": (P, P, P, P, N, N, F, F, N),
 }
 
 
-@cache
 def loops() -> ctypes.CDLL | None:
     """The library, if it has been built."""
     found = library()
-    for name, given in LOOPS.items() if found else ():
+    return None if found is None else bound(found)
+
+
+@cache
+def bound(found: ctypes.CDLL) -> ctypes.CDLL:
+    for name, given in LOOPS.items():
         loop = getattr(found, f"clearhead_{name}")
         loop.argtypes, loop.restype = given, ctypes.c_bool
     return found
@@ -138,7 +140,7 @@ class Products(torch.autograd.Function):
         weight = rounded[0] if len(rounded) == 1 else torch.cat(rounded)
         ctx.save_for_backward(h, weight)
         ctx.widths = [len(w) for w in weights]
-        return F.linear(h, weight)
+        return torch.nn.functional.linear(h, weight)
 
     @staticmethod
     @once_differentiable
@@ -279,7 +281,8 @@ class Join(torch.autograd.Function):
         ctx.rows, ctx.norm, ctx.drop, ctx.added = rows, norm, drop, part is not None
         keeps = part is not None and ("s" in wanted or norm is not None)
         s = torch.empty_like(x) if keeps else None
-        y, h = (torch.empty_like(x, dtype=t) if n in wanted else None for n, t in (("y", x.dtype), ("h", torch.bfloat16)))
+        y = torch.empty_like(x) if "y" in wanted else None
+        h = torch.empty_like(x, dtype=torch.bfloat16) if "h" in wanted else None
         given = given_join(x.shape[1], rows, norm, drop, bias, gamma, beta)
         given.x, given.part, given.s, given.y, given.h = map(pointer, (x, part, s, y, h))
         run("join", byref(given))
@@ -299,9 +302,7 @@ class Join(torch.autograd.Function):
         return to_x, to_part, *to_parameters, None, None, None, None
 
 
-def given_join(
-    width: int, rows: Rows, norm: Norm | None, drop: Drop | None, *parameters: Tensor | None
-) -> JoinGiven:
+def given_join(width: int, rows: Rows, norm: Norm | None, drop: Drop | None, *parameters: Tensor | None) -> JoinGiven:
     """What a join is, both ways."""
     eps, rms = (0.0, False) if norm is None else (norm.eps, norm.rms)
     dropout = DropoutGiven() if drop is None else drop.given()

@@ -83,7 +83,7 @@ class Training:
         keep_freed_memory()
         self.optimiser = Optimiser(self.model, self.experiment.train)
         self.averages = Averages(self.model, self.experiment.train)
-        self.machine = this_machine(self.model.output_weight.device)
+        self.machine = this_machine(self.model.output_weight.device, self.experiment.train.precision)
         self.state.runs_on(self.machine)
 
     def resume(self) -> bool:

@@ -80,9 +80,7 @@ def train(
     stop: Stop | None = None,
 ) -> Finished:
     """Train what `table` describes (a recipe's keys; only what was said) into the folder `out`."""
-    finished = train_locked(apply_overrides(table, overrides), out, listener, stop or Stop())
-    native.build(listener.say)  # next it will be translated with, and a compiler takes seconds
-    return finished
+    return train_locked(apply_overrides(table, overrides), out, listener, stop or Stop())
 
 
 def train_locked(table: Mapping[str, Any], out: Path, listener: Listener, stop: Stop) -> Finished:
@@ -141,6 +139,7 @@ def prepare(table: Mapping[str, Any], out: Path, listener: Listener, stop: Stop)
     identity = run_identity(experiment, batches.store.content_hash, tokenizers)
     checkpoints = Checkpoints(out, identity, experiment.checkpoint.keep, listener.say)
     log = RunLog(out / LOG, listener)
+    native.build(listener.say)  # before the first step: on how it is taken its last bits depend
     training = Training(model, batches, experiment, checkpoints, validator, log, stop)
     return Prepared(corpus, experiment, tokenizers, batches, training)
 
