@@ -83,6 +83,24 @@ def test_a_skipped_line_takes_its_partner_along(read) -> None:
     assert pairs.skipped["line that is not UTF-8, skipped"] == 2
 
 
+def test_the_end_of_the_longer_file_is_left_out_where_that_is_asked_for(read) -> None:
+    longer, shorter = "\n".join([*LONG, "x", "y"]).encode(), "\n".join(LONG).encode()
+    for pairs in (read(longer, shorter, drop_unpaired=True), read(shorter, longer, drop_unpaired=True)):
+        assert sides(pairs) == list(zip(LONG, LONG, strict=True))
+        assert pairs.passed_over == ["2 × line without a partner, passed over while reading"]
+        assert "after line 40 of t." in pairs.said[0]
+        assert pairs.said[0].endswith("up to line 42, has no partner and is left out")
+    assert sides(read(shorter, shorter, drop_unpaired=True)) == sides(read(shorter, shorter))
+    assert read(shorter, shorter, drop_unpaired=True).said == read(shorter, shorter).said
+
+
+def test_where_the_pairing_slips_is_told_though_the_end_is_left_out(read) -> None:
+    pairs = read("\n".join(LONG).encode(), "\n".join(LONG[:17] + LONG[18:]).encode(), drop_unpaired=True)
+    assert len(sides(pairs)) == 39 and pairs.skipped == {"line without a partner": 1}
+    assert "after line 39 of t.en, up to line 40" in pairs.said[0]
+    assert "seems to slip at line 18: “sentence number 17" in pairs.said[0]
+
+
 def test_blank_files_single_files_and_columns_are_refused(read, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="blank lines") as caught:
         read(b"one\n", b"\n \n")

@@ -19,6 +19,7 @@ import pytest
 
 import clearhead
 from clearhead.cli.main import main
+from clearhead.verbs import plan
 
 COMMAND = [sys.executable, "-m", "clearhead.cli.main"]
 GOOD = "".join(f"a {c}\t{c} a\n" for c in "bcdefghijklmnopqrst").encode()
@@ -192,6 +193,33 @@ def test_the_data_report_takes_settings(cli: Callable[..., Said], tmp_path: Path
     assert said.code == 0 and "20 pairs read" in said.out, said
     said = cli("data", "check", tmp_path / "p.tsv", "--model", tmp_path / "nowhere")
     assert said.code == 2 and "nowhere: does not exist" in said.err
+
+
+def test_unpaired_lines_are_left_out_where_that_is_asked_for(
+    cli: Callable[..., Said], finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On every verb that reads pairs; how many is said each time, of held-out pairs and test sets too."""
+    monkeypatch.setattr(plan, "MEASURED_SECONDS", 0.05)
+    sides = [list(side) for side in zip(*(line.split("\t") for line in GOOD.decode().splitlines()), strict=True)]
+    for name, lines in (("p.en", sides[0]), ("p.de", [*sides[1], "x", "y"]), ("v.en", ["a z"]), ("v.de", ["z a"] * 4)):
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    files, held_out = [tmp_path / "p.en", tmp_path / "p.de"], [tmp_path / "v.en", tmp_path / "v.de"]
+    valid = [word for path in held_out for word in ("--valid", path)]
+    for words in (
+        ["train", *files, *valid, "-o", tmp_path / "run", *TINY],
+        ["plan", *files, *valid, *TINY],
+        ["data", "check", *files, "--test", held_out[0], "--test", held_out[1]],
+        ["evaluate", finished_run, *files, "--beam", "1"],
+    ):
+        said = cli(*words)
+        assert said.code == 2 and " lines, but " in said.err and "--drop-unpaired" in said.err
+        said = cli(*words, "--drop-unpaired")
+        assert said.code == 0, said.err
+        told = said.out + said.err
+        assert "2 × line without a partner" in told and "after line 19 of p.de, up to line 21" in told
+        assert words[0] == "evaluate" or ("held out: 3 × line" in told and "after line 1 of v.de" in told)
+    assert "drop_unpaired = true" in (tmp_path / "run" / "config.toml").read_text()
+    assert cli(*["train", *files, *valid, "-o", tmp_path / "run", *TINY], "--drop-unpaired").code == 0
 
 
 RECIPES = {

@@ -18,6 +18,9 @@ def evaluate(
     columns: Annotated[str | None, typer.Option(help='Columns, source first: "1,2" or "en,de".')] = None,
     source: Annotated[str | None, typer.Option("--from", help="Language code of the source.")] = None,
     target: Annotated[str | None, typer.Option("--to", help="Language code of the target.")] = None,
+    drop_unpaired: Annotated[
+        bool, typer.Option("--drop-unpaired", help="Two text files, one longer: leave its end out, counted.")
+    ] = False,
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.", min=1)] = None,
     overrides: Annotated[
         list[str] | None,
@@ -34,7 +37,7 @@ def evaluate(
     from clearhead.cli.progress import display
     from clearhead.verbs import evaluate as verb
 
-    said = {"columns": columns, "source": source, "target": target}
+    said = {"columns": columns, "source": source, "target": target, "drop_unpaired": drop_unpaired}
     found = verb.evaluate(
         model,
         files,

@@ -16,7 +16,7 @@ from clearhead.data.block import HeldOut
 from clearhead.data.findings import Severity, Verdict
 from clearhead.data.gate import BLOCK, blocks, learn_standards, sample_pairs
 from clearhead.data.lengths import Lengths
-from clearhead.data.readers.pairs import Pairs
+from clearhead.data.readers.pairs import Pairs, passed_over
 from clearhead.data.tally import EXAMPLES, Tally
 
 UnknownRate = Callable[[Sequence[str], Sequence[str]], tuple[float, float]]
@@ -64,7 +64,7 @@ class Side(Frozen):
 
 class Report(Frozen):
     said: tuple[str, ...]
-    """How each file was read."""
+    """How each file was read, the held-out ones last."""
     read: int
     kept: int
     """What the gate lets through, as it is set."""
@@ -93,8 +93,9 @@ def check(
     sides = [list(texts) for texts in zip(*sample, strict=True)] or [[], []]
     unknown = unknown_rate(sides[0], sides[1]) if unknown_rate is not None else (None, None)
     dropped = dict(tally.dropped) if settings.gate == "drop" else {}
+    other = () if held_out is None else (*held_out.said, *held_out.passed_over)
     return Report(
-        said=tuple(pairs.said),
+        said=(*pairs.said, *(f"held out: {line}" for line in other)),
         read=tally.read,
         kept=tally.read - sum(dropped.values()),
         dropped=dropped,
@@ -152,7 +153,7 @@ def show(text: str, limit: int = 80) -> str:
 def lines(report: Report) -> list[str]:
     """The report as plain text."""
     text = list(report.said)
-    text += [f"{count:,} × {reason}, passed over while reading" for reason, count in report.skipped.items()]
+    text += passed_over(report.skipped)
     text.append(f"{report.read:,} pairs read, {report.kept:,} kept")
     text += [side_line(name, side) for name, side in (("source", report.source), ("target", report.target))]
     for finding in report.findings:

@@ -38,7 +38,10 @@ def evaluate(
     if outputs is not None:
         disk.require_place(outputs)
     settings = build_experiment({"files": list(files), "data": dict(data or {})}).data
-    pairs = [(pair.source, pair.target) for pair in open_pairs(located(files), settings)]
+    test_set = open_pairs(located(files), settings)
+    pairs = [(pair.source, pair.target) for pair in test_set]
+    for line in (*test_set.said, *test_set.passed_over):
+        say(line)
     model = open_model(path, threads, device, say)
     native.build(say)
     baseline = None

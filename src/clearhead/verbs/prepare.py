@@ -31,6 +31,8 @@ from clearhead.verbs.tokenizers import Tokenizers
 Say = Callable[[str], None]
 Progress = Callable[[int], None]
 DATA_VARIABLE = "$CLEARHEAD_DATA"
+ADDED_LATER = ("drop_unpaired",)
+"""Settings of [data] that the first runs did not have: left at its default, none changes what a run is known by."""
 MOST_TO_LEARN_FROM = 1_000_000
 """Pairs the vocabulary is learned from, at most."""
 
@@ -67,14 +69,14 @@ def read_corpus(files: tuple[Path, ...], settings: DataSettings, seed: int, say:
         say(line)
     gate = Gate.learn(pairs, settings)
     kept = sum(1 for _ in Ticker(say, "pairs read").each(gate(pairs)))
-    for line in gate.said:
+    for line in (*pairs.passed_over, *gate.said):
         say(line)
     if kept < 2:
         hint = "two are the least: look at them with `clearhead data check`"
         raise DataError(f"{kept} usable pairs", file=files[0], hint=hint)
     held_out: frozenset[int] = frozenset()
     if settings.valid:
-        valid = tuple((p.source, p.target) for p in open_pairs(located(settings.valid), settings))
+        valid = held_out_pairs(settings, say)
     else:
         wanted = max(1, min(settings.valid_pairs, kept // 10))
         chosen = numpy_generator(seed, "held out").choice(kept, size=wanted, replace=False)
@@ -86,6 +88,15 @@ def read_corpus(files: tuple[Path, ...], settings: DataSettings, seed: int, say:
         hint = "hold out other pairs: --valid names files of their own" if settings.valid else "they are all the same"
         raise DataError("no pair is left to learn from: each is held out for validation too", file=files[0], hint=hint)
     return corpus
+
+
+def held_out_pairs(settings: DataSettings, say: Say) -> tuple[tuple[str, str], ...]:
+    """All pairs of the files named for validation, as they are."""
+    pairs = open_pairs(located(settings.valid), settings)
+    found = tuple((pair.source, pair.target) for pair in pairs)
+    for line in (*pairs.said, *pairs.passed_over):
+        say(f"held out: {line}")
+    return found
 
 
 def located(files: Iterable[str]) -> tuple[Path, ...]:
@@ -105,7 +116,8 @@ def located(files: Iterable[str]) -> tuple[Path, ...]:
 
 def fingerprint(files: Iterable[Path], settings: DataSettings, seed: int) -> str:
     """Hex digest over the bytes of every file and everything that chooses among their pairs."""
-    choosing = settings.model_dump(mode="json", exclude={"valid", "note"})
+    untouched = {name for name in ADDED_LATER if getattr(settings, name) == DataSettings.model_fields[name].default}
+    choosing = settings.model_dump(mode="json", exclude={"valid", "note", *untouched})
     digest = hashlib.sha256(json.dumps([choosing, seed]).encode())
     for path in chain(files, located(settings.valid)):
         digest.update(sha256_of(path).encode())

@@ -9,11 +9,11 @@ from typing import Any
 from clearhead.config.load import read_table, refuse_misspelt
 from clearhead.errors import UsageError
 
-IN_DATA = ("columns", "source", "target", "valid")
+IN_DATA = ("columns", "source", "target", "valid", "drop_unpaired")
 
 
 def table_from(files: Sequence[str], said: Mapping[str, Any]) -> dict[str, Any]:
-    """`said` holds size, columns, source, target, valid — those that were given."""
+    """`said` holds size and names of IN_DATA: those that were given."""
     recipes = [name for name in files if name.endswith(".toml")]
     if recipes and len(files) > 1:
         raise UsageError("a recipe stands alone: it names its files itself", field=recipes[0])

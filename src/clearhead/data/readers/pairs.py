@@ -6,7 +6,7 @@ Knows how several files become one stream. Refuses to know any format.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -78,6 +78,11 @@ class Pairs:
         return [str(guess) for guess in self.guesses]
 
     @property
+    def passed_over(self) -> list[str]:
+        """What the latest iteration passed over, for people."""
+        return passed_over(self.skipped)
+
+    @property
     def source(self) -> str | None:
         """The source's language, where a file or a person named it."""
         return next((guess.source for guess in self.guesses if guess.source), None)
@@ -90,6 +95,10 @@ class Pairs:
         self.skipped = skipped = Counter[str]()
         for source in self.sources:
             yield from source.read(skipped)
+
+
+def passed_over(skipped: Mapping[str, int]) -> list[str]:
+    return [f"{count:,} × {reason}, passed over while reading" for reason, count in skipped.items()]
 
 
 def refuse_if_empty(source: Source) -> None:

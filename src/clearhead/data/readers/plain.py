@@ -1,7 +1,8 @@
 """Two files of plain text, a sentence per line: line n of one is the translation of line n of the other.
 
 Pairing is everything here, so the lines are counted before anything is read: unequal counts are refused, with both
-counts and the place where the pairing seems to slip. Nothing is ever dropped on one side only.
+counts and the place where the pairing seems to slip. Only where it is asked for is the end of the longer file left out,
+counted, and that place is told all the same: from there on the pairs are wrong ones.
 """
 
 from __future__ import annotations
@@ -26,19 +27,21 @@ class PlainFiles:
     source: Path
     target: Path
     guess: Guess
-    bad_utf8: BadBytes
+    settings: DataSettings
 
     def read(self, skipped: Counter[str]) -> Iterator[Pair]:
         name = str(self.source)
-        sources = read_lines(self.source, self.bad_utf8, skipped)
-        targets = read_lines(self.target, self.bad_utf8, skipped)
-        # The files may have changed since they were counted: strict pairing still refuses a difference.
+        sources = read_lines(self.source, self.settings.bad_utf8, skipped)
+        targets = read_lines(self.target, self.settings.bad_utf8, skipped)
+        # The files may have changed since they were counted: strict pairing still notices a difference.
         try:
             for number, (source, target) in enumerate(zip(sources, targets, strict=True), start=1):
                 if source is not None and target is not None:
                     yield Pair(source, target, name, number)
         except ValueError:
-            raise unpaired(self.source, self.target) from None
+            if not self.settings.drop_unpaired:
+                raise unpaired(self.source, self.target) from None
+            skipped["line without a partner"] += abs(count_lines(self.source) - count_lines(self.target))
 
 
 def open_plain(first: Path, second: Path, settings: DataSettings) -> PlainFiles:
@@ -48,10 +51,12 @@ def open_plain(first: Path, second: Path, settings: DataSettings) -> PlainFiles:
         first, second = second, first
     for path in (first, second):
         refuse_blank(path, settings.bad_utf8)
-    if count_lines(first) != count_lines(second):
+    paired = count_lines(first) == count_lines(second)
+    if not paired and not settings.drop_unpaired:
         raise unpaired(first, second)
-    guess = Guess(f"{first} + {second}", "plain text", (first.name, second.name), "", source, target)
-    return PlainFiles(first, second, guess, settings.bad_utf8)
+    notes = () if paired else (left_out(first, second),)
+    guess = Guess(f"{first} + {second}", "plain text", (first.name, second.name), "", source, target, notes)
+    return PlainFiles(first, second, guess, settings)
 
 
 def refuse_blank(path: Path, bad_utf8: BadBytes) -> None:
@@ -62,14 +67,26 @@ def refuse_blank(path: Path, bad_utf8: BadBytes) -> None:
 def unpaired(source: Path, target: Path) -> DataError:
     """Both counts, and the first line that seems to have the wrong partner."""
     sizes = line_sizes(source), line_sizes(target)
-    line = slip(*sizes) + 1
-    shown = " ⟷ ".join(f"“{line_at(path, line)}”" for path in (source, target))
     return DataError(
-        f"{len(sizes[0]):,} lines, but {target} has {len(sizes[1]):,}; "
-        f"by their lengths the pairing seems to slip at line {line:,}: {shown}",
+        f"{len(sizes[0]):,} lines, but {target} has {len(sizes[1]):,}; {slip_at(source, target, slip(*sizes) + 1)}",
         file=source,
-        hint="line n of one file must translate line n of the other: add or remove the odd line",
+        hint="line n of one file must translate line n of the other: add or remove the odd line, "
+        "or leave out the end of the longer file with --drop-unpaired",
     )
+
+
+def left_out(source: Path, target: Path) -> str:
+    """What becomes of the end of the longer file, and whether the pairing seems right up to there."""
+    sizes = line_sizes(source), line_sizes(target)
+    (paired, end), line = sorted(map(len, sizes)), slip(*sizes)
+    longer = source if len(sizes[0]) == end else target
+    said = f"what comes after line {paired:,} of {longer.name}, up to line {end:,}, has no partner and is left out"
+    return f"{said}; {slip_at(source, target, line + 1)}" if line < paired else said
+
+
+def slip_at(source: Path, target: Path, line: int) -> str:
+    shown = " ⟷ ".join(f"“{line_at(path, line)}”" for path in (source, target))
+    return f"by their lengths the pairing seems to slip at line {line:,}: {shown}"
 
 
 def line_sizes(path: Path) -> NDArray[np.float32]:
