@@ -60,16 +60,16 @@ def test_off_looks_at_nothing() -> None:
 def test_the_scripts_are_learned_from_the_whole_corpus() -> None:
     cyrillic = Pair("this is only English", "this was never translated", "f", 1)
     pairs = [Pair(f"sentence {i}", f"предложение номер {i}", "f", i) for i in range(99)]
-    assert Gate.learn([*pairs, cyrillic], DataSettings()).reason(cyrillic) == "wrong script"
+    assert Gate.learn([*pairs, cyrillic], DataSettings()).reasons([cyrillic]) == {0: "wrong script"}
     half = [*pairs, *(cyrillic for _ in range(50))]
-    assert Gate.learn(half, DataSettings()).reason(cyrillic) is None
+    assert Gate.learn(half, DataSettings()).reasons([cyrillic]) == {}
 
 
 def test_one_pair_is_judged_as_among_many() -> None:
     gate = Gate.learn(GOOD, DataSettings(max_ratio=3.0))
-    assert gate.reason(GOOD[0]) is None
-    assert gate.reason(Pair("twelve chars", "mehr als dreimal so lange Sätze wie zuvor", "f", 1)) == "length ratio"
-    assert gate.reason(BAD[3]) == "empty side"
+    long = Pair("twelve chars", "mehr als dreimal so lange Sätze wie zuvor", "f", 1)
+    assert gate.reasons([GOOD[0], long, BAD[3]]) == {1: "length ratio", 2: "empty side"}
+    assert gate.reasons([long]) == {0: "length ratio"}
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 1000])

@@ -56,6 +56,21 @@ def test_equal_sentences_keep_their_order():
     assert [sentence.number for sentence in found.worst] == [1, 2]
 
 
+def test_worst_sentences_tell_their_places(references, spoilt):
+    places = [("test.tsv", 2 * number + 1) for number in range(len(references))]
+    found = evaluate_outputs(spoilt(0.1), references, places=places, worst=2, resamples=2)
+    assert [(s.file, s.line) for s in found.worst] == [places[s.number - 1] for s in found.worst]
+    first = found.worst[0]
+    assert f"{first.file}:{first.line}: chrF {first.chrf:.1f}" in lines(found)
+    assert evaluate_outputs(["a"], ["b"], resamples=2).worst[0].file is None
+
+
+def test_what_is_left_out_is_told_first():
+    found = evaluate_outputs(["a"], ["a"], resamples=2).model_copy(update={"left_out": {"empty side": 1_200}})
+    assert lines(found)[0] == "1 sentences, besides those left out: 1,200 × empty side"
+    assert Evaluation.model_validate_json(found.model_dump_json()) == found
+
+
 def test_the_baseline_is_tested_against(evaluation):
     bleu = evaluation.against[0]
     assert bleu.name == "BLEU"

@@ -375,6 +375,36 @@ def test_test_sets(cli: Callable[..., Said], finished_run: Path, pairs: Path, tm
     assert said.code == 2 and "klingon" in said.err
 
 
+def test_pairs_of_a_test_set_without_text_are_not_scored(
+    cli: Callable[..., Said], finished_run: Path, tmp_path: Path
+) -> None:
+    """Counted, with the place of the first; the same scores as without them; the outputs still a line for each pair."""
+    good, odd = GOOD.decode(), "a b c d\ta b c d\n"
+    (tmp_path / "good.tsv").write_text(good + odd)
+    (tmp_path / "holes.tsv").write_text("\n" + "a b\t \n" + good + "\x00\tb a\n" + odd + "\t\n")
+    command = ["evaluate", finished_run, "--beam", "1", "--worst", "2"]
+    whole = cli(*command, tmp_path / "good.tsv", "--json", "--against", finished_run)
+    holes = cli(*command, tmp_path / "holes.tsv", "--json", "--against", finished_run, "--outputs", tmp_path / "o.txt")
+    found, told = json.loads(whole.out), json.loads(holes.out)
+    assert told["left_out"] == {"empty side": 3} and told["skipped"] == {"blank line": 1} and told["n"] == 20
+    assert told["suspicious"] == found["suspicious"] == {"copy": 1} and found["left_out"] == {}
+    assert all(told[name] == found[name] for name in ("scores", "perplexity", "against", "n"))
+    assert (tmp_path / "o.txt").read_text().count("\n") == 23
+    rows = (tmp_path / "holes.tsv").read_text().split("\n")
+    assert all(rows[worst["line"] - 1].split("\t")[0] == worst["source"] for worst in told["worst"])
+    said = cli(*command, tmp_path / "holes.tsv")
+    assert "20 sentences, besides those left out: 3 × empty side" in said.out
+    assert f"3 of 23 pairs left out: empty side; the first is {tmp_path}/holes.tsv:2" in said.err
+    assert "1 of 23 pairs scored, but to be looked at: copy" in said.err
+    said = cli(*command, tmp_path / "holes.tsv", "--set", "data.gate=warn", "--json")
+    assert json.loads(said.out)["n"] == 23 and json.loads(said.out)["suspicious"] == {"empty side": 3, "copy": 1}
+    said = cli(*command, tmp_path / "holes.tsv", "--set", "data.gate=off", "--json")
+    assert json.loads(said.out)["n"] == 23 and json.loads(said.out)["suspicious"] == {}
+    (tmp_path / "none.tsv").write_text("a b\t\n\tb a\n")
+    said = cli(*command, tmp_path / "none.tsv")
+    assert said.code == 2 and "none.tsv: holds no pair with text on both sides" in said.err and "data check" in said.err
+
+
 def test_from_python(finished_run: Path, pairs: Path, tmp_path: Path) -> None:
     """The same errors, as exceptions of one family."""
     for call in (

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clearhead.cli.output import write_translations
+from clearhead.data.readers import Pair
 from clearhead.verbs.evaluate import evaluate_model
 from clearhead.verbs.model import Model, load
 from clearhead.verbs.translate import line_batches, translations
@@ -85,7 +86,8 @@ def one_line_each(lines: list[str], model: Model, capsys: pytest.CaptureFixture[
 def evaluated(pairs: list[tuple[str, str]], model: Model) -> None:
     if not pairs:
         return
-    found = evaluate_model(model, pairs, changes=greedy)
+    placed = [Pair(source, target, "pairs.tsv", line) for line, (source, target) in enumerate(pairs, start=1)]
+    found = evaluate_model(model, placed, range(len(pairs)), changes=greedy)
     assert found.n == len(pairs)
 
 

@@ -24,7 +24,7 @@ def evaluate(
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.", min=1)] = None,
     overrides: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A decoding setting, e.g. length_penalty=0.6."),
+        typer.Option("--set", metavar="NAME=VALUE", help="Of decoding or data: length_penalty=0.6, data.gate=warn."),
     ] = None,
     worst: Annotated[int, typer.Option(help="How many of the worst sentences to show.", min=0)] = 5,
     outputs: Annotated[Path | None, typer.Option(help="Write the translations here, one per line.")] = None,
@@ -37,14 +37,16 @@ def evaluate(
     from clearhead.cli.progress import display
     from clearhead.verbs import evaluate as verb
 
+    overrides = overrides or []
+    of_data = [text for text in overrides if text.startswith("data.")]
     said = {"columns": columns, "source": source, "target": target, "drop_unpaired": drop_unpaired}
     found = verb.evaluate(
         model,
         files,
         against=against,
         tokenize=tokenize,
-        data={name: value for name, value in said.items() if value},
-        changes=output.decoding_changes(beam, None, False, overrides or []),
+        data=output.data_settings(said, of_data),
+        changes=output.decoding_changes(beam, None, False, [text for text in overrides if text not in of_data]),
         worst=worst,
         outputs=outputs,
         threads=threads,

@@ -32,6 +32,14 @@ def decoding_changes(beam: int | None, n_best: int | None, sample: bool, overrid
     return changes
 
 
+def data_settings(said: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """Settings of `data`: what options said, and each `--set data.NAME=VALUE` laid over it."""
+    from clearhead.config.load import apply_overrides
+
+    given = {name: value for name, value in said.items() if value}
+    return dict(apply_overrides({"data": given}, overrides)["data"])
+
+
 def write_translations(
     translations: Sequence[Translation], as_json: bool, several: bool = False, first: int = 0
 ) -> None:

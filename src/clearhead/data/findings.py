@@ -20,6 +20,7 @@ from clearhead.data.cleaning import BREAKS, CONTROLS
 from clearhead.data.protected import LINE_BREAK, protected
 from clearhead.data.scripts import letters, other_letters
 
+EMPTY = "empty side"
 LONGEST = 1_000_000  # bytes of UTF-8: what is longer is no sentence
 SHORT = 30  # characters: up to this, one side may be many times as long as the other ("OK", "Das ist in Ordnung")
 COPIED_WORDS = 3  # names and numbers translate to themselves; more words than this do not
@@ -200,7 +201,7 @@ def leaks(block: Block) -> tuple[set[int], set[int]]:
 
 
 KINDS = (
-    Kind("empty side", "there is nothing on one side", "serious", "drop", empty_side),
+    Kind(EMPTY, "there is nothing on one side", "serious", "drop", empty_side),
     Kind("overlong", "more than a million bytes on one side", "warning", "drop", overlong),
     Kind("copy", "both sides are the same, and more than a few words", "warning", "drop", long_copy),
     Kind("length ratio", "one side is many times as long as the other", "warning", "drop", length_ratio),

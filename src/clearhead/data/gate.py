@@ -56,7 +56,7 @@ class Gate:
             self.kept += len(pairs)
             return pairs
         cleaned = [clean_pair(pair) for pair in pairs]
-        reasons = drop_reasons(Block([p.source for p in cleaned], [p.target for p in cleaned], self.standards))
+        reasons = drop_reasons(cleaned, self.standards)
         self.dropped.update(reasons.values())
         if self.settings.gate == "warn":
             self.kept += len(pairs)
@@ -66,10 +66,9 @@ class Gate:
         self.kept += len(kept)
         return [cleaned[i] for i in kept]
 
-    def reason(self, pair: Pair) -> str | None:
-        """Why this pair would be dropped; None when it would be kept."""
-        cleaned = clean_pair(pair)
-        return drop_reasons(Block([cleaned.source], [cleaned.target], self.standards)).get(0)
+    def reasons(self, pairs: Iterable[Pair]) -> dict[int, str]:
+        """Which of these pairs would be dropped, by their places, and why."""
+        return drop_reasons([clean_pair(pair) for pair in pairs], self.standards)
 
     @property
     def said(self) -> list[str]:
@@ -117,8 +116,9 @@ def clean_pair(pair: Pair) -> Pair:
     return pair._replace(source=source, target=target)
 
 
-def drop_reasons(block: Block) -> dict[int, str]:
-    """Which pairs of a cleaned block are dropped, each for the first reason that applies."""
+def drop_reasons(cleaned: Sequence[Pair], standards: Standards) -> dict[int, str]:
+    """Which of some cleaned pairs are dropped, each for the first reason that applies."""
+    block = Block([pair.source for pair in cleaned], [pair.target for pair in cleaned], standards)
     reasons: dict[int, str] = {}
     for kind in DROPPING:
         for i in kind.rule(block):

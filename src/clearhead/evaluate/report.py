@@ -46,9 +46,12 @@ class Difference(Record):
 
 
 class Sentence(Record):
-    """One output beside what was wanted; `number` counts from 1."""
+    """One output beside what was wanted; `number` counts the scored sentences from 1."""
 
     number: int
+    file: str | None = None
+    """Where the pair stands, when that is known."""
+    line: int | None = None
     chrf: float
     source: str | None
     reference: str
@@ -64,6 +67,12 @@ class Evaluation(Record):
     """exp of the mean negative log-likelihood per target token."""
     too_long: int = 0
     """Pairs the model cannot read at once: they have no part in the perplexity."""
+    skipped: dict[str, int] = {}
+    """What the readers of the test set passed over, by reason."""
+    left_out: dict[str, int] = {}
+    """Pairs that were read and not scored, by reason."""
+    suspicious: dict[str, int] = {}
+    """Pairs that were scored and look wrong, by reason."""
     against: tuple[Difference, ...] = ()
     """The paired test, when a baseline was given."""
     worst: tuple[Sentence, ...] = ()
@@ -82,6 +91,7 @@ def evaluate_outputs(
     references: Sequence[str],
     *,
     sources: Sequence[str] | None = None,
+    places: Sequence[tuple[str, int]] | None = None,
     baseline: Sequence[str] | None = None,
     tokenize: str = "13a",
     nats_per_token: float | None = None,
@@ -90,7 +100,8 @@ def evaluate_outputs(
     seed: int = 1,
     resamples: int = 1000,
 ) -> Evaluation:
-    """Score outputs; with a baseline's outputs, also test the difference; `nats_per_token` comes from the model."""
+    """Score outputs; with a baseline's outputs, also test the difference; `nats_per_token` comes from the model.
+    `places`: file and line of each sentence."""
     check_sides(outputs, references)
     if sources is not None:
         check_sides(sources, references, "sources and {} references")
@@ -101,7 +112,7 @@ def evaluate_outputs(
         perplexity=None if nats_per_token is None else perplexity(nats_per_token),
         too_long=too_long,
         against=() if baseline is None else differences(metrics, baseline, outputs, references, seed, resamples),
-        worst=worst_sentences(outputs, references, sources, worst),
+        worst=worst_sentences(outputs, references, sources, places, worst),
     )
 
 
@@ -138,31 +149,42 @@ def perplexity(nats_per_token: float) -> float:
 
 
 def worst_sentences(
-    outputs: Sequence[str], references: Sequence[str], sources: Sequence[str] | None, most: int
+    outputs: Sequence[str],
+    references: Sequence[str],
+    sources: Sequence[str] | None,
+    places: Sequence[tuple[str, int]] | None,
+    most: int,
 ) -> tuple[Sentence, ...]:
     """The sentences furthest from their references, the first of equals first."""
     metric = chrf()
     values = np.array([metric.value(row) for row in metric.statistics(outputs, references)])
     return tuple(
         Sentence(
-            number=place + 1,
-            chrf=float(values[place]),
-            source=None if sources is None else sources[place],
-            reference=references[place],
-            output=outputs[place],
+            number=at + 1,
+            file=None if places is None else places[at][0],
+            line=None if places is None else places[at][1],
+            chrf=float(values[at]),
+            source=None if sources is None else sources[at],
+            reference=references[at],
+            output=outputs[at],
         )
-        for place in np.argsort(values, kind="stable")[: max(most, 0)].tolist()
+        for at in np.argsort(values, kind="stable")[: max(most, 0)].tolist()
     )
 
 
 def lines(evaluation: Evaluation) -> list[str]:
     """The evaluation in plain text."""
     return [
-        f"{evaluation.n} sentences",
+        sentences_line(evaluation),
         *score_lines(evaluation),
         *difference_lines(evaluation),
         *sentence_lines(evaluation),
     ]
+
+
+def sentences_line(evaluation: Evaluation) -> str:
+    left_out = ", ".join(f"{count:,} × {reason}" for reason, count in evaluation.left_out.items())
+    return f"{evaluation.n} sentences" + (f", besides those left out: {left_out}" if left_out else "")
 
 
 def score_lines(evaluation: Evaluation) -> Iterator[str]:
@@ -186,7 +208,8 @@ def sentence_lines(evaluation: Evaluation) -> Iterator[str]:
     if evaluation.worst:
         yield "worst sentences by chrF"
     for sentence in evaluation.worst:
-        yield f"{sentence.number}: chrF {sentence.chrf:.1f}"
+        place = sentence.number if sentence.file is None else f"{sentence.file}:{sentence.line}"
+        yield f"{place}: chrF {sentence.chrf:.1f}"
         if sentence.source is not None:
             yield f"  source     {one_line(sentence.source)}"
         yield f"  reference  {one_line(sentence.reference)}"
