@@ -56,6 +56,8 @@ def hits(name: str, *pairs: tuple[str, str]) -> list[int]:
         ("garbled", ("a\ufffd", "а")),
         ("garbled", ("fÃ¼r", "для")),
         ("garbled", ("itâ€™s", "это")),
+        ("CSV quotes", ('"a ""b"" c"', "а")),
+        ("CSV quotes", ("a", '"""а"", сказал он"')),
         ("numbers differ", ("in 1984", "в 1985")),
         ("numbers differ", ("7 and 7", "7")),
         ("placeholders differ", ("%s files", "файлов")),
@@ -80,6 +82,8 @@ def test_nothing_fine_is_dropped(kind) -> None:
 @pytest.mark.parametrize(
     ("name", "pair"),
     [
+        ("CSV quotes", ('"Hello"', '"" and ""')),
+        ("CSV quotes", ('say ""yes""', '""да""')),
         ("numbers differ", ("1,000 and 2", "2 и 1.000")),
         ("numbers differ", ("in 1984", "в १९८४")),
         ("placeholders differ", ("{0} of %s", "%s {0}")),

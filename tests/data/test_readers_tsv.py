@@ -105,6 +105,40 @@ def test_nothing_is_quoted(read) -> None:
     assert sides(read('"a\tb"\n""\t"\n')) == [('"a', 'b"'), ('""', '"')]
 
 
+QUOTED = '"en"\t"de"\n"a ""b"", c"\t"ja"\n"x"\tnein\n'
+
+
+def test_quotes_of_a_spreadsheet_are_told_and_taken_off_where_that_is_asked_for(read) -> None:
+    pairs = read(QUOTED)
+    assert sides(pairs)[1] == ('"a ""b"", c"', '"ja"') and len(sides(pairs)) == 3
+    assert pairs.said[0].endswith("; column 1 in quotation marks, read as text: --set data.quotes=csv takes them off")
+    pairs = read(QUOTED, quotes="csv")
+    assert sides(pairs) == [('a "b", c', "ja"), ("x", "nein")]
+    assert "columns 1 (en) → 2 (de)" in pairs.said[0] and "are taken off" in pairs.said[0]
+    assert sides(read(QUOTED, quotes="csv", columns="de,en")) == [("ja", 'a "b", c'), ("nein", "x")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "noticed"),
+    [
+        (['"a"', '"b"', '"c"'], True),
+        (['"a"', '"b"'], False),
+        (['"a"', '"b"', '"c"', "d"], False),
+        (["a", 'say "b"', '"c", he said', '""', '"'], False),
+        (["a"] * 150 + ['"5"" pipe"'], True),
+    ],
+    ids=["all", "two may be meant", "not all", "ordinary marks", "one doubled"],
+)
+def test_quotes_that_no_author_wrote_are_noticed(read, rows: list[str], noticed: bool) -> None:
+    assert ("quotation marks" in read("".join(f"{row}\tx\n" for row in rows)).said[0]) is noticed
+
+
+def test_a_break_inside_quotes_is_refused_with_its_place(read) -> None:
+    with pytest.raises(DataError, match="2 columns expected as on the first line, 1 found") as caught:
+        list(read('a\tb\nc\t"d\ne"\n', quotes="csv"))
+    assert caught.value.line == 3 and "line break" in str(caught.value)
+
+
 def test_the_files_name_tells_the_languages(read) -> None:
     pairs = read("gut\tgood\n", name="opus.de-en.tsv")
     assert (pairs.source, pairs.target) == ("de", "en")

@@ -68,6 +68,8 @@ class DataSettings(Settings):
     """Pairs whose lengths in characters differ by more than this factor are suspicious."""
     bad_utf8: Literal["error", "replace", "skip"] = "error"
     """What to do with bytes that are not UTF-8."""
+    quotes: Literal["none", "csv"] = "none"
+    """Of TSV files. none: quotation marks are text; csv: those around a cell go, doubled ones inside are halved."""
     drop_unpaired: bool = False
     """Of two text files with different numbers of lines, leave out the end of the longer one, counted."""
     note: str = Field("", max_length=500)

@@ -18,6 +18,7 @@ import numpy as np
 from clearhead.data.block import Block, normal
 from clearhead.data.cleaning import BREAKS, CONTROLS
 from clearhead.data.protected import LINE_BREAK, protected
+from clearhead.data.readers.quotes import is_doubled
 from clearhead.data.scripts import letters, other_letters
 
 EMPTY = "empty side"
@@ -131,6 +132,11 @@ def is_garbled(text: str) -> bool:
     return "\ufffd" in text or "â€" in text or ("Ã" in text and re.search("Ã[\x80-\xbf]", text) is not None)
 
 
+def csv_quoted(block: Block) -> Iterable[int]:
+    both = zip(block.sources, block.targets, strict=True)
+    return [i for i, (s, t) in enumerate(both) if is_doubled(s) or is_doubled(t)]
+
+
 # The next two rules ask a quick question of all pairs, in plain sets of characters, then a careful one of a few.
 ASCII_NUMBERS = re.compile("[0-9][0-9]*").findall
 ASCII_ENDS = re.compile("[.?!] ").findall
@@ -213,6 +219,13 @@ KINDS = (
     Kind("direction marks", "marks for right-to-left text", "note", "keep", direction_marks),
     Kind("not NFC", "letters and accents stored apart", "note", "keep", not_composed),
     Kind("garbled", "bytes were once read in the wrong encoding", "warning", "keep", garbled),
+    Kind(
+        "CSV quotes",
+        "a side in quotation marks, those inside doubled; of a TSV file, data.quotes = csv takes them off",
+        "warning",
+        "keep",
+        csv_quoted,
+    ),
     Kind("numbers differ", "the two sides hold different digits", "note", "keep", numbers_differ),
     Kind(
         "placeholders differ",

@@ -31,7 +31,7 @@ from clearhead.verbs.tokenizers import Tokenizers
 Say = Callable[[str], None]
 Progress = Callable[[int], None]
 DATA_VARIABLE = "$CLEARHEAD_DATA"
-ADDED_LATER = ("drop_unpaired",)
+ADDED_LATER = ("quotes", "drop_unpaired")
 """Settings of [data] that the first runs did not have: left at its default, none changes what a run is known by."""
 MOST_TO_LEARN_FROM = 1_000_000
 """Pairs the vocabulary is learned from, at most."""

@@ -1,7 +1,7 @@
 """Tab-separated pairs, one per line.
 
-Tabs separate and nothing quotes: a quotation mark is a character like any other. Every line has as many columns as the
-first; a line without anything on it is passed over. Knows headers and columns. Refuses commas.
+Tabs separate and nothing quotes, unless it is asked for: a quotation mark is a character like any other. Every line has
+as many columns as the first; a line without anything on it is passed over. Knows headers and columns. Refuses commas.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from pathlib import Path
 from clearhead.config import DataSettings
 from clearhead.data.readers.columns import asked_columns, named_pair, text_columns
 from clearhead.data.readers.languages import is_code, languages_of_file, orient
-from clearhead.data.readers.lines import BadBytes, read_lines
+from clearhead.data.readers.lines import read_lines
 from clearhead.data.readers.pairs import Guess, Pair
+from clearhead.data.readers.quotes import looks_quoted, unquote
 from clearhead.errors import DataError, UsageError, nearest
 
 SAMPLE = 200  # lines looked at to guess the columns
@@ -30,11 +31,12 @@ class TsvFile:
     columns: tuple[int, int]
     width: int
     header: bool
-    bad_utf8: BadBytes
+    settings: DataSettings
 
     def read(self, skipped: Counter[str]) -> Iterator[Pair]:
         name, width, (source, target) = str(self.path), self.width, self.columns
-        lines = enumerate(read_lines(self.path, self.bad_utf8, skipped), start=1)
+        quoted = self.settings.quotes == "csv"
+        lines = enumerate(read_lines(self.path, self.settings.bad_utf8, skipped), start=1)
         waiting_for_header = self.header
         for number, line in lines:
             if line is None:
@@ -42,25 +44,27 @@ class TsvFile:
             cells = line.split("\t")
             if len(cells) != width:
                 if line.strip():
-                    raise wrong_width(self.path, number, width, len(cells))
+                    raise wrong_width(self.path, number, width, cells)
                 skipped["blank line"] += 1
             elif waiting_for_header:
                 waiting_for_header = False
+            elif quoted:
+                yield Pair(unquote(cells[source]), unquote(cells[target]), name, number)
             else:
                 yield Pair(cells[source], cells[target], name, number)
 
 
-def wrong_width(path: Path, line: int, expected: int, found: int) -> DataError:
+def wrong_width(path: Path, line: int, expected: int, cells: Sequence[str]) -> DataError:
+    hint = "columns are separated by one tab each; a tab inside a sentence must become a space"
+    if any(cell.count('"') % 2 for cell in cells):
+        hint += "; so must a line break, which a program may have put into quotation marks"
     return DataError(
-        f"{expected} columns expected as on the first line, {found} found",
-        file=path,
-        line=line,
-        hint="columns are separated by one tab each; a tab inside a sentence must become a space",
+        f"{expected} columns expected as on the first line, {len(cells)} found", file=path, line=line, hint=hint
     )
 
 
 def open_tsv(path: Path, settings: DataSettings) -> TsvFile:
-    rows = sample_rows(path, settings.bad_utf8)
+    rows = sample_rows(path, settings)
     if len(rows[0]) < 2:
         raise DataError("2 columns expected, 1 found", file=path, line=1, hint="separate source and target by a tab")
     columns, header, notes = choose_columns(path, rows, settings)
@@ -73,8 +77,20 @@ def open_tsv(path: Path, settings: DataSettings) -> TsvFile:
         swap, source, target = orient(names[0], names[1], settings)
         columns = (columns[1], columns[0]) if swap else columns
     places = str(columns[0] + 1), str(columns[1] + 1)
+    notes += quotes_said(rows[header:], columns, settings)
     guess = Guess(str(path), "TSV", places, "columns", source, target, tuple(notes))
-    return TsvFile(path, guess, columns, len(rows[0]), header, settings.bad_utf8)
+    return TsvFile(path, guess, columns, len(rows[0]), header, settings)
+
+
+def quotes_said(rows: Sequence[Sequence[str]], columns: tuple[int, int], settings: DataSettings) -> list[str]:
+    """What becomes of quotation marks that a program put around cells."""
+    if settings.quotes == "csv":
+        return ["quotation marks around cells are taken off"]
+    found = [n for n in sorted(columns) if looks_quoted([row[n] for row in rows if len(row) > n])]
+    if not found:
+        return []
+    named = " and ".join(f"column {column + 1}" for column in found)
+    return [f"{named} in quotation marks, read as text: --set data.quotes=csv takes them off"]
 
 
 def header_languages(
@@ -86,10 +102,11 @@ def header_languages(
     return codes[0], codes[1]
 
 
-def sample_rows(path: Path, bad_utf8: BadBytes) -> list[list[str]]:
+def sample_rows(path: Path, settings: DataSettings) -> list[list[str]]:
     """The first lines that are not blank, as the beginnings of their cells."""
-    lines = (line for line in read_lines(path, bad_utf8) if line and line.strip())
-    rows = [[cell[:SAMPLED_LENGTH] for cell in line.split("\t")] for line in islice(lines, SAMPLE)]
+    lines = (line for line in read_lines(path, settings.bad_utf8) if line and line.strip())
+    cells = ([*map(unquote, line.split("\t"))] if settings.quotes == "csv" else line.split("\t") for line in lines)
+    rows = [[cell[:SAMPLED_LENGTH] for cell in row] for row in islice(cells, SAMPLE)]
     if not rows:
         raise DataError("holds nothing but blank lines", file=path)
     return rows
