@@ -54,6 +54,13 @@ def test_fields_and_languages_asked_for(read) -> None:
     assert "fields translation.en (en) → translation.de (de)" in read(record).said[0]
 
 
+def test_fields_have_names_and_lists_have_numbers(read) -> None:
+    with pytest.raises(UsageError, match="the lines are objects: give fields by name"):
+        read({"en": "good", "de": "gut"}, columns="1,2")
+    with pytest.raises(UsageError, match="the lines are lists: give columns by number"):
+        read(["good", "gut"], columns="en,de")
+
+
 def test_fields_that_cannot_be_guessed_are_asked_for(read) -> None:
     with pytest.raises(UsageError, match="There are: a, b, c") as caught:
         read({"a": "x", "b": "y", "c": "z"})

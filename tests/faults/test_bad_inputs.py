@@ -184,6 +184,54 @@ def test_pairs_that_are_held_out_too_are_told(cli: Callable[..., Said], pairs: P
     assert f"clearhead translate '{tmp_path}/my run'" in said.out
 
 
+def test_a_run_is_held_to_what_it_was_started_with(cli: Callable[..., Said], tmp_path: Path) -> None:
+    """It need not be said again; another size, seed or column is refused, and the run is as it was."""
+    (tmp_path / "p.tsv").write_bytes(b"en\tde\n" + GOOD)
+    command = ["train", tmp_path / "p.tsv", "-o", tmp_path / "run", "--quiet"]
+    said = cli(*command, *TINY, "--columns", "2,1", "--size", "tiny", "--set", "train.seed=7")
+    assert said.code == 0, said.err
+    said = cli(*command, "--set", "train.max_steps=3")
+    assert said.code == 0, said.err
+    before = (tmp_path / "run" / "config.toml").read_bytes()
+    for options, words in (
+        (["--size", "small"], "size: tiny → small"),
+        (["--columns", "1,2"], "data.columns: 2,1 → 1,2"),
+        (["--set", "train.seed=8"], "train.seed: 7 → 8"),
+        (["--size", "Tiny"], "did you mean tiny?"),
+    ):
+        said = cli(*command, *options)
+        assert said.code == 2 and words in said.err, said.err
+        assert (tmp_path / "run" / "config.toml").read_bytes() == before
+
+
+def test_a_test_set_is_read_the_way_round_the_model_translates(cli: Callable[..., Said], tmp_path: Path) -> None:
+    (tmp_path / "p.tsv").write_bytes(b"en\tde\n" + GOOD)
+    run = tmp_path / "run"
+    assert cli("train", tmp_path / "p.tsv", "-o", run, "-q", *TINY, "--from", "de", "--to", "en").code == 0
+    said = cli("evaluate", run, tmp_path / "p.tsv", "--beam", "1")
+    assert said.code == 0 and "columns 2 (de) → 1 (en)" in said.err and "warning" not in said.err
+    said = cli("evaluate", run, tmp_path / "p.tsv", "--beam", "1", "--from", "en")
+    assert said.code == 0 and "columns 1 (en) → 2 (de)" in said.err
+    assert "warning: the test set is en → de, but the model translates de → en" in said.err
+    said = cli("evaluate", tmp_path / "p.tsv", run)
+    assert said.code == 2 and "p.tsv: is not a folder" in said.err
+
+
+def test_a_model_that_was_packed_is_not_trained_over(cli: Callable[..., Said], pairs: Path, copied_run: Path) -> None:
+    packed = copied_run.with_name("packed")
+    assert cli("pack", copied_run, "-o", packed).code == 0
+    before = {path.name: path.read_bytes() for path in packed.iterdir()}
+    said = cli("train", pairs, "-o", packed, *TINY)
+    assert said.code == 2 and "finished model without its run" in said.err and "choose another -o" in said.err
+    assert {path.name: path.read_bytes() for path in packed.iterdir() if path.name != "lock"} == before
+
+
+def test_settings_are_looked_at_before_the_data(cli: Callable[..., Said], tmp_path: Path) -> None:
+    for options, word in ((["--size", "huge"], "huge"), (["--set", "model.n_heads=x"], "model.n_heads")):
+        said = cli("train", tmp_path / "nowhere.tsv", "-o", tmp_path / "run", *options)
+        assert said.code == 2 and word in said.err and "nowhere" not in said.err
+
+
 def test_the_data_report_takes_settings(cli: Callable[..., Said], tmp_path: Path) -> None:
     (tmp_path / "p.tsv").write_bytes(b"a b\tb a\nc \xe9\tx y\n" + GOOD)
     said = cli("data", "check", tmp_path / "p.tsv", "--set", "data.bad_utf8=skip")
@@ -328,6 +376,8 @@ def test_lines_that_are_no_text(cli: Callable[..., Said], finished_run: Path) ->
         (["--set", "beam=x"], ["beam: must be a whole number, not 'x'"]),
         (["--threads", "5000"], ["--threads", "5000"]),
         (["--set", "temperture=1"], ["did you mean decode.temperature"]),
+        (["--set", "train.lr=1"], ["train.lr is no setting of decoding"]),
+        (["--set", "nope"], ["'nope' is not NAME=VALUE"]),
         (["--set", "top_p=2"], ["top_p", "less than or equal to 1"]),
         (["-o", "out.po"], ["one document"]),
     ],
@@ -353,6 +403,8 @@ def test_documents(cli: Callable[..., Said], finished_run: Path, tmp_path: Path)
     said = cli("translate", finished_run, tmp_path / "in.tmx", "-o", tmp_path / "out.po", "--to", "de")
     assert said.code == 2 and "whose format stays" in said.err and f"-o {out}" in said.err
     assert not (tmp_path / "out.po").exists()
+    said = cli("translate", finished_run, tmp_path / "in.tmx", "-o", out, "--from", "fr", "--to", "de")
+    assert said.code == 2 and "no unit is in fr" in said.err and "there are en: name one with --from" in said.err
     (tmp_path / "in.txt").write_bytes(b"a b\nc \xe9 d\n")
     said = cli("translate", finished_run, tmp_path / "in.txt", "-o", tmp_path / "out.txt")
     assert said.code == 2 and "in.txt:2" in said.err and "iconv" in said.err and "bad_utf8" not in said.err
@@ -371,7 +423,7 @@ def test_test_sets(cli: Callable[..., Said], finished_run: Path, pairs: Path, tm
     (tmp_path / "long.tsv").write_text("a b\tb a\n" + "c" * 500 + "\t" + "d" * 500 + "\n")
     said = cli("evaluate", finished_run, tmp_path / "long.tsv", "--beam", "1")
     assert said.code == 0 and "2 sentences" in said.out and "1 of the pairs are too long" in said.out
-    said = cli("evaluate", finished_run, pairs, "--tokenize", "klingon", "--beam", "1")
+    said = cli("evaluate", tmp_path / "nowhere", pairs, "--tokenize", "klingon")  # before anything is translated
     assert said.code == 2 and "klingon" in said.err
 
 

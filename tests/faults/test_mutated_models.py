@@ -117,6 +117,13 @@ def test_the_doctor_of_spoilt_folders(
         assert all(finding.state in ("ok", "ill") for finding in model_health(lay(files, tmp_path / "model")))
 
 
+def test_the_doctor_tells_what_is_ill_and_what_to_do(good: dict[str, bytes], tmp_path: Path) -> None:
+    files = {**good, "manifest.json": b"{"}
+    (found,) = model_health(lay(files, tmp_path / "model"))
+    assert found.state == "ill" and found.what.startswith(f"{tmp_path}/model/manifest.json: is not valid JSON")
+    assert found.todo == "copy the whole folder again from where it came from"
+
+
 def edited(good: dict[str, bytes], mutations: ModuleType, folder: Path, setting: str) -> Path:
     """The good folder with one line of config.toml changed, and signed."""
     name = setting.split(" = ")[0]

@@ -117,6 +117,17 @@ def test_a_cut_counts_side_row_and_epoch(table: Table, held_out: dict[str, Any],
     assert sum(cut("source", *place) == cut("target", *place) for place in places) < 12
 
 
+def test_held_out_pairs_that_look_wrong_are_told(table: Table, tmp_path: Path) -> None:
+    valid = tmp_path / "valid.tsv"
+    valid.write_text("in many days\tin vielen Tagen\nin no days\t \n", encoding="utf-8")
+    said: list[str] = []
+    found = prepared(table(SHORT, data={"valid": [str(valid)]}), tmp_path / "run", said)
+    assert len(found.corpus.valid) == 2
+    assert f"held out: {valid}: TSV, columns 1 → 2" in said
+    where = f"the first is {valid}:2"
+    assert f"held out: 1 of 2 pairs scored, but to be looked at: empty side; {where}" in said
+
+
 def test_held_out_pairs_that_all_are_too_long_are_an_error(table: Table, tmp_path: Path) -> None:
     valid = tmp_path / "valid.tsv"
     valid.write_text("".join(f"{source}\t{target}\n" for source, target in LONG), encoding="utf-8")

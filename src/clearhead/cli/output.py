@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -21,7 +22,11 @@ def decoding_changes(beam: int | None, n_best: int | None, sample: bool, overrid
 
     changes: dict[str, Any] = {}
     for text in overrides:
-        name, value = parse_override(text if text.startswith("decode.") else f"decode.{text}")
+        name, value = parse_override(f"decode.{text}" if re.match(r"[^.=]+=", text) else text)
+        if not name.startswith("decode."):
+            raise UsageError(
+                f"{name} is no setting of decoding", field="--set", hint="those of [decode] may be given here"
+            )
         changes[name.removeprefix("decode.")] = value
     if beam is not None:
         changes |= {"method": "greedy" if beam == 1 else "beam", "beam": beam}

@@ -58,8 +58,8 @@ def build_experiment(table: Mapping[str, Any], path: Path | None = None) -> Expe
         raise explain(error, path) from None
 
 
-def refuse_misspelt(table: Mapping[str, Any], path: Path) -> None:
-    """Names, types and bounds of a file to which options will be added: told now, with the file's line. What settings
+def refuse_misspelt(table: Mapping[str, Any], path: Path | None = None) -> None:
+    """Names, types and bounds of settings to which others will be added: told now, with a file's line. What settings
     ask of one another ("value_error") is asked when they are all there."""
     try:
         Experiment.model_validate(table)

@@ -90,7 +90,7 @@ def read_json(path: Path, largest: int) -> Any:
     except OSError as error:
         raise ModelFileError(f"cannot be read: {error.strerror}", file=path) from None
     except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"is not valid JSON: {str(error)[:200]}", file=path, hint=what_is(path)) from None
+        raise ModelFileError(f"is not valid JSON: {str(error)[:200]}", file=path, hint=what_is(path) or AGAIN) from None
 
 
 def verify(folder: Path, needed: tuple[str, ...] = ()) -> Manifest:

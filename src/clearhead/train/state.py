@@ -95,7 +95,7 @@ RESUMABLE = {"max_steps", "on_nonfinite", "threads", "device"}
 def difference(old: Experiment, new: Experiment) -> list[str]:
     """ "train.lr: 0.001 → 0.002" for every setting that decides the run and differs."""
     before, after = old.model_dump(mode="json"), new.model_dump(mode="json")
-    found = []
+    found = [f"size: {old.size} → {new.size}"] if old.size != new.size else []
     for section in ("text", "data", "model", "train", "validation"):
         for name, value in before[section].items():
             if value != after[section][name] and not (section == "train" and name in RESUMABLE):

@@ -102,7 +102,7 @@ def model_health(path: Path) -> Iterator[Finding]:
         stored = golden.read(path / GOLDEN)
         changed = golden.differences(stored, opened.model, opened.tokenizers, opened.experiment.model.max_len)
     except ClearheadError as error:
-        yield Finding("ill", str(error))
+        yield Finding("ill", f"{error.where}: {error.message}" if error.where else error.message, error.hint or "")
         return
     yield Finding("ok", f"{path}: every file is as its manifest says")
     if changed:

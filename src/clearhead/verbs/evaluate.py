@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from clearhead.config import DataSettings
 from clearhead.config.load import build_experiment
-from clearhead.data.readers.pairs import Pair
+from clearhead.data.readers.languages import same_language
+from clearhead.data.readers.pairs import Pair, Pairs
 from clearhead.data.readers.read import open_pairs
+from clearhead.evaluate.metrics import bleu
 from clearhead.evaluate.report import Evaluation, evaluate_outputs, lines
 from clearhead.files import disk, write_atomic
 from clearhead.native import build as native
@@ -18,6 +21,8 @@ from clearhead.verbs.prepare import located
 from clearhead.verbs.sift import sift
 from clearhead.verbs.ticker import Ticker
 from clearhead.verbs.translate import open_model
+
+TOKENIZE = "13a"
 
 __all__ = ["evaluate", "evaluate_model", "lines"]
 
@@ -39,13 +44,14 @@ def evaluate(
     """Score the model folder at `path` on files of pairs."""
     if outputs is not None:
         disk.require_place(outputs)
+    bleu(tokenize or TOKENIZE)  # a wrong name is told before anything is translated
     settings = build_experiment({"files": list(files), "data": dict(data or {})}).data
-    test_set = open_pairs(located(files), settings)
+    model = open_model(path, threads, device, say)
+    test_set = open_directed(model, located(files), settings)
     pairs = list(test_set)
     sifted = sift(pairs, settings)
-    for line in (*test_set.said, *test_set.passed_over, *sifted.said):
+    for line in (*test_set.said, *test_set.passed_over, *other_languages(model, test_set), *sifted.said):
         say(line)
-    model = open_model(path, threads, device, say)
     native.build(say)
     baseline = None
     if against is not None:
@@ -57,6 +63,25 @@ def evaluate(
     )
     counts = {"skipped": dict(test_set.skipped), "left_out": sifted.left_out, "suspicious": sifted.suspicious}
     return found.model_copy(update=counts)
+
+
+def open_directed(model: Model, files: Sequence[Path], settings: DataSettings) -> Pairs:
+    """The test set, its sides the way round the model translates, unless a person says how to read it."""
+    pairs = open_pairs(files, settings)
+    source, target = pairs.source, pairs.target
+    crossed = same_language(source, model.target_language) and same_language(target, model.source_language)
+    if not crossed or settings.columns or settings.source or settings.target:
+        return pairs
+    return open_pairs(files, settings.model_copy(update={"source": target, "target": source}))
+
+
+def other_languages(model: Model, pairs: Pairs) -> list[str]:
+    """A warning where both say what they are, and it is not the same."""
+    ours, theirs = (model.source_language, model.target_language), (pairs.source, pairs.target)
+    if all(not a or not b or same_language(a, b) for a, b in zip(ours, theirs, strict=True)):
+        return []
+    was, wanted = (" → ".join(code or "?" for code in codes) for codes in (theirs, ours))
+    return [f"warning: the test set is {was}, but the model translates {wanted}"]
 
 
 def evaluate_model(
@@ -87,7 +112,7 @@ def evaluate_model(
         sources=sources,
         places=[(pair.file, pair.line) for pair in chosen],
         baseline=baseline,
-        tokenize=tokenize or "13a",
+        tokenize=tokenize or TOKENIZE,
         nats_per_token=nats,
         too_long=len(chosen) - len(fitting),
         worst=worst,

@@ -62,8 +62,15 @@ def is_ours(name: str) -> bool:
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Training writes into an empty folder or one of its own; `config.toml` is the first thing it writes."""
+    """Training writes into an empty folder or one of its own; `config.toml` is the first thing it writes. A model
+    that was packed has settings too, but no run to go on with: another would take its place."""
     if (folder / CONFIG).exists():
+        if (folder / MANIFEST).exists() and not any((folder / name).exists() for name in (FINGERPRINT, CHECKPOINTS)):
+            raise UsageError(
+                "holds a finished model without its run, which training would replace",
+                file=folder,
+                hint="choose another -o",
+            )
         return
     for name in sorted(OURS):
         if (folder / name).exists():

@@ -25,6 +25,7 @@ from clearhead.files import sha256_of
 from clearhead.randomness import numpy_generator
 from clearhead.verbs.folder import DATA
 from clearhead.verbs.recut import word_store
+from clearhead.verbs.sift import sift
 from clearhead.verbs.ticker import Ticker
 from clearhead.verbs.tokenizers import Tokenizers
 
@@ -93,10 +94,11 @@ def read_corpus(files: tuple[Path, ...], settings: DataSettings, seed: int, say:
 def held_out_pairs(settings: DataSettings, say: Say) -> tuple[tuple[str, str], ...]:
     """All pairs of the files named for validation, as they are."""
     pairs = open_pairs(located(settings.valid), settings)
-    found = tuple((pair.source, pair.target) for pair in pairs)
-    for line in (*pairs.said, *pairs.passed_over):
+    found = list(pairs)
+    looked_at = sift(found, settings if settings.gate == "off" else settings.model_copy(update={"gate": "warn"}))
+    for line in (*pairs.said, *pairs.passed_over, *looked_at.said):
         say(f"held out: {line}")
-    return found
+    return tuple((pair.source, pair.target) for pair in found)
 
 
 def located(files: Iterable[str]) -> tuple[Path, ...]:

@@ -27,11 +27,6 @@ def resolve(table: Mapping[str, Any], pairs: int, stored: Experiment | None = No
     if stored is not None:
         return build_experiment(laid_over(to_table(stored), without_auto(table)))
     size = table.get("size") or size_for(pairs)
-    if size not in SIZES:
-        likely = nearest(str(size), SIZES)
-        raise UsageError(
-            f"there is no size {size!r}", field="size", hint=f"did you mean {likely}?" if likely else ", ".join(SIZES)
-        )
     defaults: dict[str, dict[str, Any]] = {
         "model": SIZES[size] | regularisation(pairs) | tying(table.get("text")),
         "text": {"vocab_size": vocabulary_for(pairs)},
@@ -41,6 +36,14 @@ def resolve(table: Mapping[str, Any], pairs: int, stored: Experiment | None = No
     every = {"every_steps": max(50, min(1000, round(filled["train"]["max_steps"] / 20)))}
     filled = laid_over({"validation": every, "checkpoint": every}, filled)
     return with_precision(build_experiment(filled))
+
+
+def refuse_other_size(size: str | None) -> None:
+    if size and size not in SIZES:
+        likely = nearest(size, SIZES)
+        raise UsageError(
+            f"there is no size {size!r}", field="size", hint=f"did you mean {likely}?" if likely else ", ".join(SIZES)
+        )
 
 
 def without_auto(table: Mapping[str, Any]) -> dict[str, Any]:

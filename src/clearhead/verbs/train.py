@@ -14,7 +14,7 @@ import torch
 
 import clearhead
 from clearhead.config import Experiment, read_experiment
-from clearhead.config.load import apply_overrides, build_experiment, to_toml
+from clearhead.config.load import apply_overrides, build_experiment, refuse_misspelt, to_table, to_toml
 from clearhead.data.batching import Batches
 from clearhead.errors import DataError, UsageError
 from clearhead.files import RunLock, sweep_partial, write_atomic
@@ -42,7 +42,7 @@ from clearhead.verbs.folder import (
 )
 from clearhead.verbs.log import RunLog
 from clearhead.verbs.prepare import Corpus, located, prepare_batches, read_corpus, sample_to_learn_from
-from clearhead.verbs.resolve import resolve
+from clearhead.verbs.resolve import laid_over, refuse_other_size, resolve
 from clearhead.verbs.ticker import Ticker
 from clearhead.verbs.tokenizers import Tokenizers, learn, load
 from clearhead.verbs.validation import Validator
@@ -118,12 +118,16 @@ def train_locked(table: Mapping[str, Any], out: Path, listener: Listener, stop: 
 
 def prepare(table: Mapping[str, Any], out: Path, listener: Listener, stop: Stop) -> Prepared:
     """Read, resolve, tokenise, build: everything before the first step."""
-    early = build_experiment({k: v for k, v in table.items() if k in ("files", "data", "train")})
+    stored = read_experiment(out / CONFIG) if (out / CONFIG).exists() else None
+    known = laid_over(to_table(stored), table) if stored else table
+    refuse_misspelt(known)  # before the data are read, which may take minutes
+    refuse_other_size(known.get("size"))
+    early = build_experiment({name: known[name] for name in ("files", "data", "train") if name in known})
     files = located(early.files)
     if not files:
         raise UsageError("no file of pairs was given", hint="clearhead train pairs.tsv -o run")
     corpus = read_corpus(files, early.data, early.train.seed, listener.say)
-    experiment = settled(table, corpus.train_pairs, out)
+    experiment = settled(table, corpus.train_pairs, stored, out)
     if experiment.train.threads:
         torch.set_num_threads(experiment.train.threads)
     tokenizers = vocabulary(corpus, experiment, out, listener)
@@ -144,10 +148,8 @@ def prepare(table: Mapping[str, Any], out: Path, listener: Listener, stop: Stop)
     return Prepared(corpus, experiment, tokenizers, batches, training)
 
 
-def settled(table: Mapping[str, Any], pairs: int, out: Path) -> Experiment:
+def settled(table: Mapping[str, Any], pairs: int, stored: Experiment | None, out: Path) -> Experiment:
     """The experiment this folder is for: resolved on the first call, held to on every later one."""
-    path = out / CONFIG
-    stored = read_experiment(path) if path.exists() else None
     experiment = resolve(table, pairs, stored)
     changed = difference(stored, experiment) if stored else []
     if changed:
@@ -157,7 +159,7 @@ def settled(table: Mapping[str, Any], pairs: int, out: Path) -> Experiment:
             hint="choose another folder with -o, or the settings it was started with",
         )
     if experiment != stored:
-        write_atomic(path, to_toml(experiment).encode())
+        write_atomic(out / CONFIG, to_toml(experiment).encode())
     return experiment
 
 

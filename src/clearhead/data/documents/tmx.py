@@ -15,8 +15,8 @@ from clearhead.data.documents.segment import Segment
 from clearhead.data.documents.slots import filled_copy, has_content, insert_after, replace, segments_in
 from clearhead.data.documents.tree import TreeDocument, parse
 from clearhead.data.readers.markup import LANG, Element, child, children
-from clearhead.data.readers.tmx import find_variant, is_code
-from clearhead.errors import UsageError
+from clearhead.data.readers.tmx import find_variant, is_code, language_of
+from clearhead.errors import DataError, UsageError
 
 
 @dataclass
@@ -58,7 +58,9 @@ def open_tmx(path: Path, source: str | None, target: str | None, overwrite: bool
         missing, flag = ("target", "--to") if source else ("source", "--from")
         raise UsageError(f"which {missing} language?", file=path, hint=f"say which: {flag}")
     fills: list[UnitFill] = []
-    for unit in tree.getroot().iter("{*}tu"):
+    units = list(tree.getroot().iter("{*}tu"))
+    refuse_unspoken(units, source, path)
+    for unit in units:
         spoken, wanted = find_variant(unit, source), find_variant(unit, target)
         model = None if spoken is None else child(spoken, "seg")
         if spoken is None or model is None or spoken is wanted or (not overwrite and is_finished(wanted)):
@@ -66,6 +68,14 @@ def open_tmx(path: Path, source: str | None, target: str | None, overwrite: bool
         if has_content(model):
             fills.append(UnitFill(spoken, wanted, segments_in(model, is_code, path), target))
     return TreeDocument("TMX", tree, content, fills)
+
+
+def refuse_unspoken(units: Sequence[Element], source: str, path: Path) -> None:
+    """A document without a unit in the source language is not finished, but another one."""
+    if units and all(find_variant(unit, source) is None for unit in units):
+        there = sorted({language_of(variant) for unit in units for variant in children(unit, "tuv")})
+        hint = f"there are {', '.join(there[:8])}: name one with --from" if there else None
+        raise DataError(f"no unit is in {source}", file=path, hint=hint)
 
 
 def declared_source(root: Element) -> str | None:

@@ -141,6 +141,8 @@ def choose_fields(record: Any, settings: DataSettings, path: Path, number: int) 
         return ((asked[0],), (asked[1],)) if asked else ((0,), (1,))
     if not isinstance(record, dict):
         raise DataError(f"an object or a list expected, not {json.dumps(record)[:40]}", file=path, line=number)
+    if asked and not isinstance(asked[0], str):
+        raise UsageError("the lines are objects: give fields by name", file=path, line=number, field="data.columns")
     if asked:
         return follow(record, str(asked[0])), follow(record, str(asked[1]))
     return guess_fields(record, settings, path, number)
