@@ -61,4 +61,4 @@ audit: setup                      ## known holes in the pinned packages; says so
 	$(TOOLS)/audit/bin/python tests/contracts/audit.py constraints.txt
 
 clean:
-	rm -rf $(VENV) clearhead-demo build dist
+	rm -rf $(VENV) clearhead-demo clearhead-demo-quick build dist

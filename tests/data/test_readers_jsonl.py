@@ -61,6 +61,12 @@ def test_fields_have_names_and_lists_have_numbers(read) -> None:
         read(["good", "gut"], columns="en,de")
 
 
+def test_a_side_of_the_first_line_that_is_no_text_is_named(read) -> None:
+    with pytest.raises(DataError, match="de: is null, not a text"):
+        read({"en": "good", "de": None})
+    assert sides(read({"en": None, "source": "good", "target": "gut"})) == [("good", "gut")]
+
+
 def test_fields_that_cannot_be_guessed_are_asked_for(read) -> None:
     with pytest.raises(UsageError, match="There are: a, b, c") as caught:
         read({"a": "x", "b": "y", "c": "z"})

@@ -111,7 +111,9 @@ QUOTED = '"en"\t"de"\n"a ""b"", c"\t"ja"\n"x"\tnein\n'
 def test_quotes_of_a_spreadsheet_are_told_and_taken_off_where_that_is_asked_for(read) -> None:
     pairs = read(QUOTED)
     assert sides(pairs)[1] == ('"a ""b"", c"', '"ja"') and len(sides(pairs)) == 3
-    assert pairs.said[0].endswith("; column 1 in quotation marks, read as text: --set data.quotes=csv takes them off")
+    assert pairs.said[0].endswith(
+        "; cells of column 1 in quotation marks, read as text: --set data.quotes=csv takes them off"
+    )
     pairs = read(QUOTED, quotes="csv")
     assert sides(pairs) == [('a "b", c', "ja"), ("x", "nein")]
     assert "columns 1 (en) → 2 (de)" in pairs.said[0] and "are taken off" in pairs.said[0]

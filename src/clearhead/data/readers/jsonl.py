@@ -159,8 +159,11 @@ def guess_fields(record: Mapping[str, Any], settings: DataSettings, path: Path, 
         keys = list(inner)
         first, second = named_pair(keys, settings) or (0, 1)
         return ("translation", keys[first]), ("translation", keys[second])
-    texts = [key for key, value in record.items() if isinstance(value, str)]
-    found = named_pair(texts, settings) or ((0, 1) if len(texts) == 2 else None)
+    keys = [key for key, value in record.items() if isinstance(value, str)]
+    found = named_pair(keys, settings) or ((0, 1) if len(keys) == 2 else None)
+    if found is None:
+        keys = list(record)  # a side that is no text in the first line is told when it is read
+        found = named_pair(keys, settings)
     if found is None:
         raise UsageError(
             f"which fields are source and target? There are: {', '.join(record)[:200]}",
@@ -169,4 +172,4 @@ def guess_fields(record: Mapping[str, Any], settings: DataSettings, path: Path, 
             field="data.columns",
             hint='for example data.columns = "source,target"',
         )
-    return (texts[found[0]],), (texts[found[1]],)
+    return (keys[found[0]],), (keys[found[1]],)

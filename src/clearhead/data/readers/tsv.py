@@ -90,7 +90,7 @@ def quotes_said(rows: Sequence[Sequence[str]], columns: tuple[int, int], setting
     if not found:
         return []
     named = " and ".join(f"column {column + 1}" for column in found)
-    return [f"{named} in quotation marks, read as text: --set data.quotes=csv takes them off"]
+    return [f"cells of {named} in quotation marks, read as text: --set data.quotes=csv takes them off"]
 
 
 def header_languages(
