@@ -420,6 +420,10 @@ def test_test_sets(cli: Callable[..., Said], finished_run: Path, pairs: Path, tm
     assert said.code in (2, 4) and "/proc" in said.err
     said = cli("evaluate", finished_run, pairs, "--outputs", tmp_path / "no" / "out.txt")
     assert said.code == 2 and "its folder does not exist" in said.err and "mkdir -p" in said.err
+    (tmp_path / "link.tsv").symlink_to(pairs)
+    for outputs in (pairs, tmp_path / "link.tsv"):
+        said = cli("evaluate", finished_run, pairs, "--outputs", outputs, "--beam", "1")
+        assert said.code == 2 and "is the test set itself" in said.err and pairs.read_bytes() == GOOD
     (tmp_path / "long.tsv").write_text("a b\tb a\n" + "c" * 500 + "\t" + "d" * 500 + "\n")
     said = cli("evaluate", finished_run, tmp_path / "long.tsv", "--beam", "1")
     assert said.code == 0 and "2 sentences" in said.out and "1 of the pairs are too long" in said.out

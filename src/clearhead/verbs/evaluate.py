@@ -11,6 +11,7 @@ from clearhead.config.load import build_experiment
 from clearhead.data.readers.languages import same_language
 from clearhead.data.readers.pairs import Pair, Pairs
 from clearhead.data.readers.read import open_pairs
+from clearhead.errors import UsageError
 from clearhead.evaluate.metrics import bleu
 from clearhead.evaluate.report import Evaluation, evaluate_outputs, lines
 from clearhead.files import disk, write_atomic
@@ -44,6 +45,7 @@ def evaluate(
     """Score the model folder at `path` on files of pairs."""
     if outputs is not None:
         disk.require_place(outputs)
+        refuse_test_set(outputs, located(files))
     bleu(tokenize or TOKENIZE)  # a wrong name is told before anything is translated
     settings = build_experiment({"files": list(files), "data": dict(data or {})}).data
     model = open_model(path, threads, device, say)
@@ -63,6 +65,12 @@ def evaluate(
     )
     counts = {"skipped": dict(test_set.skipped), "left_out": sifted.left_out, "suspicious": sifted.suspicious}
     return found.model_copy(update=counts)
+
+
+def refuse_test_set(outputs: Path, files: Sequence[Path]) -> None:
+    """Translations are never written over what they are compared with."""
+    if outputs.exists() and any(file.exists() and file.samefile(outputs) for file in files):
+        raise UsageError("is the test set itself, which would be lost", file=outputs, hint="choose another --outputs")
 
 
 def open_directed(model: Model, files: Sequence[Path], settings: DataSettings) -> Pairs:
