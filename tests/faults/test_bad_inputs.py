@@ -409,7 +409,9 @@ def test_documents(cli: Callable[..., Said], finished_run: Path, tmp_path: Path)
     said = cli("translate", finished_run, tmp_path / "in.txt", "-o", tmp_path / "out.txt")
     assert said.code == 2 and "in.txt:2" in said.err and "iconv" in said.err and "bad_utf8" not in said.err
     said = cli("translate", finished_run, "a b c.txt", "d" * 5000, "--beam", "1")  # no files of these names
-    assert said.code == 0 and said.out.count("\n") == 2
+    assert said.code == 0 and said.out.count("\n") == 2 and said.err == ""
+    said = cli("translate", finished_run, "gone.po", "--beam", "1")
+    assert said.code == 0 and said.err == "gone.po: there is no such document, so its name is translated\n"
 
 
 def test_test_sets(cli: Callable[..., Said], finished_run: Path, pairs: Path, tmp_path: Path) -> None:

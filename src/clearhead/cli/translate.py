@@ -38,7 +38,7 @@ def translate(
     from clearhead.verbs import translate as verb
 
     if out is None:
-        verb.refuse_documents(text or [])
+        verb.refuse_documents(text or [], display().say)
     changes = output.decoding_changes(beam, n_best, sample, overrides or [])
     if prefix is not None:
         changes["prefix"] = prefix

@@ -117,13 +117,18 @@ def refuse_other_suffix(path: Path, out: Path) -> None:
         raise UsageError(f"is to hold the translation of {path}, whose format stays", file=out, hint=hint)
 
 
-def refuse_documents(texts: Sequence[str]) -> None:
-    """Whoever names a document as the text wants the document translated, not its name."""
+def refuse_documents(texts: Sequence[str], say: Callable[[str], None]) -> None:
+    """Whoever names a document as the text wants the document translated, not its name. A name that no file has may be
+    a text, or misspelt: it is translated, and that is said."""
     for text in texts:
         path = Path(text)
-        if path.suffix.lower() in FORMATS and is_file(path):
+        if path.suffix.lower() not in FORMATS:
+            continue
+        if is_file(path):
             hint = f"-o out{path.suffix} translates it as a document; `< {text}` line by line"
             raise UsageError("is a document: where is its translation to go?", file=text, hint=hint)
+        if len(text.split()) == 1:
+            say(f"{text}: there is no such document, so its name is translated")
 
 
 def is_file(path: Path) -> bool:
