@@ -119,6 +119,19 @@ def test_how_the_output_began_and_ended(tmp_path: Path, make_model: Callable[...
 
 
 @in_chromium
+def test_places_where_another_word_was_likelier_are_named(tmp_path: Path, make_model: Callable[..., Model]) -> None:
+    """What it was made to begin with is seldom the likeliest: the page names both words and their chances."""
+    found = explain(make_model(), "the raccoon", prefix="der Fisch")
+    place = found.trace.likelier()[0]
+    page = said(found, tmp_path)
+    assert f"At {len(found.trace.likelier())} of {len(found.trace.written)} places another word was likelier" in page
+    for probability in (place.probability, place.likeliest_probability):
+        assert probability < 0.0005 or f"{100 * probability:.1f} %" in page
+    assert place.likeliest in page and "made to begin with given words" in page
+    assert "every word written was the likeliest" not in page
+
+
+@in_chromium
 @pytest.mark.slow
 def test_a_page_without_room_for_all_says_so(tmp_path: Path, make_explained: Callable[..., Explained]) -> None:
     write_page(document(make_explained(), 6_000), tmp_path / "a.html")

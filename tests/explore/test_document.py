@@ -65,6 +65,17 @@ def test_the_words_and_their_chances(found: Explained) -> None:
         assert choice["others"] == len(row) - len(listed)
 
 
+def test_places_that_are_not_the_likeliest_are_named(found: Explained) -> None:
+    """A search keeps words for what comes after them; each such place has both words, and the likeliest is listed."""
+    data = json.loads(script_json(document(found)))
+    positions = found.trace.provenance.parity.not_likeliest
+    assert [place["position"] for place in data["likelier"]] == list(positions)
+    for place in data["likelier"]:
+        words = {word["id"]: word for word in data["choices"][place["position"]]["likeliest"]}
+        assert words[place["likeliest_id"]]["text"] == place["likeliest"]
+        assert words[place["likeliest_id"]]["probability"] == place["likeliest_probability"] > place["probability"]
+
+
 def test_the_table_stands_beside_the_attention(found: Explained) -> None:
     data = json.loads(script_json(document(found)))
     left_out = data["lenses"]["left_out"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from clearhead.config import DecodeSettings
 from clearhead.decode.beam import BeamStep
 from clearhead.decode.decode import decode
 from clearhead.decode.step import EOS
-from clearhead.glass.decoded import NEVER, trace
-from clearhead.glass.trace import Trace
+from clearhead.glass.decoded import trace
+from clearhead.glass.trace import Trace, open_trace
+from clearhead.glass.tracer import NEVER, trace_pass
 from clearhead.glass.tree import Tree
 
 LIMITS = {"max_extra": 6, "max_ratio": 0.01}
@@ -43,6 +45,25 @@ def test_parity_would_show_another_output(glass_model: Callable, source: list[in
     logits[:, NEVER] = -np.inf
     other = [t for t, word in enumerate(found.ids("written")) if logits[t].argmax() != word]
     assert other and found.provenance.parity.not_likeliest == tuple(other)
+
+
+def test_the_places_where_another_word_is_likelier(tmp_path: Path, glass_model: Callable, source: list[int]) -> None:
+    """Of an output that was given: at every place that is not the likeliest both words, with their probabilities."""
+    found = trace_pass(glass_model(), source, [9, 27, 9], target_text="t{}".format)
+    places = {place.position: place for place in found.likelier()}
+    assert places and len(places) < len(found.written) + 1
+    for t, word in enumerate(found.ids("written")):
+        row = found["probabilities"][t].copy()
+        row[NEVER] = -1
+        best = int(row.argmax())
+        assert (t in places) == (best != word)
+        if t in places:
+            place = places[t]
+            assert (place.written, place.likeliest, place.likeliest_id) == (f"t{word}", f"t{best}", best)
+            assert (place.probability, place.likeliest_probability) == pytest.approx((row[word], row[best]))
+            assert f"t{best} {row[best]:.1%}" in str(place) and str(place) in found._repr_html_()
+    found.save(tmp_path / "t.safetensors")
+    assert open_trace(tmp_path / "t.safetensors").likelier() == found.likelier()
 
 
 def beginning(found: Trace, at: int) -> list[int]:

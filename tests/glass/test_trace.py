@@ -77,7 +77,7 @@ def test_computed_from_leads_back_to_the_ids(kind: dict, glass_model: Callable, 
     assert {"source_ids", "target_ids", "written_ids"} <= ends
     assert {trace.record(name).kind for name in ends} <= {"ids", "weight", "constant", "embedding", "score"}
     leads_on = {part for name in trace for part in trace.record(name).computed_from}
-    assert set(trace) - leads_on == {"written_log_probabilities", "written_rows"}
+    assert set(trace) - leads_on == {"written_log_probabilities", "written_rows", "likeliest_ids"}
 
 
 def test_saved_and_opened_is_the_same(kind: dict, tmp_path: Path, glass_model: Callable, source: list[int]) -> None:

@@ -47,6 +47,11 @@ async function examine(tab, name) {
   if (folder) await tab.screenshot({ path: `${folder}/${name}.png`, fullPage: true });
 }
 
+/** Lists that are closed at first, above the views: examined open. */
+async function unfold(tab) {
+  for (const summary of await tab.$$('main > details > summary')) await summary.click();
+}
+
 /** All views and all stops of the first, one after the other. */
 async function walk(tab, name, see) {
   const tabs = await tab.$$('[role=tab]');
@@ -79,6 +84,7 @@ async function takeApart(tab, name) {
 
 for (const scheme of ['light', 'dark']) {
   const tab = await opened(scheme);
+  await unfold(tab);
   await walk(tab, scheme, (name) => examine(tab, name));
   await tab.context().close();
 }
@@ -132,6 +138,7 @@ for (const scheme of ['light', 'dark']) {
 {
   const tab = await opened('light');
   await tab.setViewportSize({ width: 360, height: 740 });
+  await unfold(tab);
   await walk(tab, 'narrow', (name) => examine(tab, name));
   await tab.click('[role=tabpanel] a[href^="#"]');
   await tab.waitForSelector('aside h2:focus');

@@ -13,7 +13,7 @@ const tab = await browser.newPage();
 await tab.context().setOffline(true);
 await tab.goto(pathToFileURL(resolve(process.argv[2])).href);
 await tab.waitForSelector('[role=tabpanel]');
-const said = [await tab.innerText('main > p')];
+const said = [await tab.innerText('main > p'), ...(await tab.$$eval('main > details', (all) => all.map((one) => one.textContent)))];
 for (const stop of await tab.$$('nav button')) {
   await stop.click();
   said.push(await tab.textContent('section'));

@@ -81,6 +81,7 @@ def texts(found: Explained) -> dict[str, Any]:
         "tokens": {"source": trace.source, "target": trace.target, "written": trace.written},
         "attentions": [{"path": path, "across": path in across} for path in trace.attentions()],
         "choices": [asdict(choice) for choice in found.choices],
+        "likelier": [asdict(place) for place in trace.likelier()],
         "neighbours": [[{"text": text, "cosine": cosine} for text, cosine in row] for row in found.neighbours],
         "search": search(found.search),
         "lenses": {

@@ -18,7 +18,7 @@ from clearhead.decode.beam import Beam
 from clearhead.decode.decode import length_limit
 from clearhead.decode.rank import Hypothesis
 from clearhead.decode.single import Single
-from clearhead.decode.step import BOS, EOS, MASK, PAD
+from clearhead.decode.step import EOS
 from clearhead.glass.interventions import positional
 from clearhead.glass.passes import Uncached
 from clearhead.glass.trace import Node, Parity, Trace
@@ -27,8 +27,6 @@ from clearhead.glass.tree import Tree
 from clearhead.models.protocol import EncoderDecoder
 from clearhead.nn.shapes import Tensor
 from clearhead.nn.tap import listen
-
-NEVER = [PAD, BOS, MASK]
 
 
 @torch.inference_mode()
@@ -89,7 +87,5 @@ def written(
 def parity(trace: Trace, sums: Sequence[float]) -> Parity:
     """The pass beside the decoder."""
     of_pass = np.cumsum(trace["written_log_probabilities"].astype(np.float64))
-    logits = trace["logits"].copy()
-    logits[:, NEVER] = -np.inf
-    other = np.flatnonzero(logits.argmax(1) != trace["written_ids"])
-    return Parity(float(np.abs(of_pass - np.array(sums)).max()), tuple(int(i) for i in other))
+    other = tuple(place.position for place in trace.likelier())
+    return Parity(float(np.abs(of_pass - np.array(sums)).max()), other)

@@ -51,6 +51,8 @@ def trace(found: Trace) -> str:
     )
     edits = "".join(f"<p>edits: {escape(edit)}</p>" for edit in found.provenance.edits)
     said = f"<p>{word(' '.join(found.source))} → {word(' '.join(found.written))}</p>"
+    likelier = "".join(f"<li>{word(str(place))}</li>" for place in found.likelier())
+    said += f"<p>not the likeliest word of its place:</p><ul>{likelier}</ul>" if likelier else ""
     records = f"<details><summary>{len(found)} records</summary><table>{rows}</table></details>"
     return f"{said}{edits}{table}{records}"
 

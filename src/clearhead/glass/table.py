@@ -179,6 +179,7 @@ RULES: list[tuple[str, Rule]] = [
     (r"hidden", lambda t: ["decoder.hidden"] if "decoder.hidden" in t.known else t.result("decoder")),
     (r"logits", lambda t: ["hidden"]),
     (r"probabilities", lambda t: ["logits"]),
+    (r"likeliest_ids", lambda t: ["logits"]),
     (r"written_log_probabilities", lambda t: ["probabilities", "written_ids"]),
     (r"written_(rows|bias)", lambda t, part: ["written_ids"]),
 ]

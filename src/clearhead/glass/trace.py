@@ -54,6 +54,26 @@ class Parity:
 
 
 @dataclass(frozen=True)
+class Likelier:
+    """A place where the pass finds another word likelier than the one that was written, or given."""
+
+    position: int
+    written: str
+    written_id: int
+    probability: float
+    likeliest: str
+    likeliest_id: int
+    likeliest_probability: float
+
+    def __str__(self) -> str:
+        written, likeliest = (
+            f"{self.written} {self.probability:.1%}",
+            f"{self.likeliest} {self.likeliest_probability:.1%}",
+        )
+        return f"place {self.position}: {written}, likeliest {likeliest}"
+
+
+@dataclass(frozen=True)
 class Provenance:
     """Where the numbers come from."""
 
@@ -98,6 +118,7 @@ class Trace:
         written: Sequence[str],
         provenance: Provenance,
         tree: Sequence[Node] = (),
+        likeliest: Sequence[str] = (),
     ) -> None:
         self._records = dict(records)
         self.source = tuple(source)
@@ -107,6 +128,8 @@ class Trace:
         """What stands at each of its positions as the next word."""
         self.provenance = provenance
         self.tree = tuple(tree)
+        self.likeliest = tuple(likeliest)
+        """What the pass finds likeliest at each of its positions, among the words that may be written."""
 
     def names(self, kind: str | None = None) -> list[str]:
         """All records, in the order of computation, or those of one kind."""
@@ -155,6 +178,8 @@ class Trace:
             return None
         if name.startswith("written"):
             return self.written
+        if name.startswith("likeliest"):
+            return self.likeliest
         own = self.source if name.startswith(("source", "encoder", "memory")) else self.target
         reads_memory = name.endswith((".key", ".value")) if axis == "position" else axis == "key"
         return self.source if reads_memory and self.across(name) else own
@@ -164,7 +189,7 @@ class Trace:
         return name.startswith(("decoder.attention.", "decoder.layers")) and ".self_attention." not in name
 
     def ids(self, side: str) -> list[int]:
-        """Ids of the "source", of the "target" the decoder read, or of what is "written"."""
+        """Ids of the "source", of the "target" the decoder read, of what is "written", or "likeliest"."""
         return [int(i) for i in self[f"{side}_ids"]]
 
     @property
@@ -172,10 +197,20 @@ class Trace:
         """Natural logarithm of the probability of the whole output."""
         return float(self["written_log_probabilities"].astype(np.float64).sum())
 
+    def likelier(self) -> tuple[Likelier, ...]:
+        """The places where the word written is not the likeliest: a search kept it for what comes after it, it was
+        drawn, forbidden words left it over, or it was given."""
+        pairs = enumerate(zip(self.ids("written"), self.ids("likeliest"), strict=True))
+        return tuple(self._likelier(t, word, best) for t, (word, best) in pairs if word != best)
+
+    def _likelier(self, t: int, word: int, best: int) -> Likelier:
+        row = self["probabilities"][t]
+        return Likelier(t, self.written[t], word, float(row[word]), self.likeliest[t], best, float(row[best]))
+
     def beside(self, parity: Parity, tree: Sequence[Node]) -> Trace:
         """The same trace, with what is known of the decoding that its output came from."""
         provenance = replace(self.provenance, parity=parity)
-        return Trace(self._records, self.source, self.target, self.written, provenance, tree)
+        return Trace(self._records, self.source, self.target, self.written, provenance, tree, self.likeliest)
 
     def attentions(self) -> list[str]:
         """The attentions of the network, by path."""
@@ -191,7 +226,7 @@ class Trace:
             "axes": {r.name: r.axes for r in records},
             "kind": {r.name: r.kind for r in records},
             "computed_from": {r.name: r.computed_from for r in records},
-            "tokens": {"source": self.source, "target": self.target, "written": self.written},
+            "tokens": {side: getattr(self, side) for side in ("source", "target", "written", "likeliest")},
             "provenance": asdict(self.provenance),
             "tree": [asdict(node) for node in self.tree],
         }
@@ -225,7 +260,8 @@ def from_tables(arrays: Mapping[str, Array], tables: Mapping[str, Any]) -> Trace
         records[name] = Record(name, axes, tables["kind"][name], values, made_of)
     source, target, written = (tables["tokens"][side] for side in ("source", "target", "written"))
     tree = [Node(**node) for node in tables["tree"]]
-    return Trace(records, source, target, written, provenance_from(tables["provenance"]), tree)
+    likeliest = tables["tokens"].get("likeliest", ())
+    return Trace(records, source, target, written, provenance_from(tables["provenance"]), tree, likeliest)
 
 
 def provenance_from(table: Mapping[str, Any]) -> Provenance:

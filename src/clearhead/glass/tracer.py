@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
-from clearhead.decode.step import BOS, EOS
+from clearhead.decode.step import BOS, EOS, MASK, PAD
 from clearhead.errors import UsageError
 from clearhead.glass.interventions import attention_at, edits
 from clearhead.glass.layout import Array
@@ -30,6 +30,9 @@ Print = Callable[[int], str]
 
 Found = tuple[str, str, tuple[str, ...], Tensor]
 """Name, kind, axes, values."""
+
+NEVER = [PAD, BOS, MASK]
+"""What no decoder writes, however likely."""
 
 NORM = ("weight", "bias", "running_mean", "running_variance")
 
@@ -50,8 +53,9 @@ def trace_pass(
     written = [*output, EOS] if ended else list(output)
     heard = heard_in(network, with_end(source), read)
     found = [*tapped(network, heard), *constants(network, heard), *closing(network, heard["logits"][0], written)]
+    best = likeliest(heard["logits"][0])
     found += [
-        (f"{n}_ids", "ids", ("position",), torch.tensor(ids)) for n, ids in sides(with_end(source), read, written)
+        (f"{n}_ids", "ids", ("position",), torch.tensor(ids)) for n, ids in sides(with_end(source), read, written, best)
     ]
     shared = [name for name, tensor in heard.items() if tensor.dim() == len(shape_of(name)[1])]
     lineage = Lineage([name for name, *_ in found], shared)
@@ -62,11 +66,17 @@ def trace_pass(
         [target_text(i) for i in read],
         [target_text(i) for i in written],
     )
-    return Trace(records, *tokens, provenance)
+    return Trace(records, *tokens, provenance, likeliest=[target_text(i) for i in best])
 
 
-def sides(source: list[int], read: list[int], written: list[int]) -> list[tuple[str, list[int]]]:
-    return [("source", source), ("target", read), ("written", written)]
+def sides(source: list[int], read: list[int], written: list[int], best: list[int]) -> list[tuple[str, list[int]]]:
+    return [("source", source), ("target", read), ("written", written), ("likeliest", best)]
+
+
+def likeliest(logits: Float[Tensor, "T V"]) -> list[int]:
+    """At every position, among the words that may be written."""
+    found: list[int] = logits.index_fill(1, torch.tensor(NEVER, device=logits.device), -torch.inf).argmax(1).tolist()
+    return found
 
 
 def heard_in(network: EncoderDecoder, source: list[int], target: list[int]) -> dict[str, Tensor]:

@@ -23,6 +23,17 @@ export interface Choice {
   others: number;
 }
 
+/** A place where another word was likelier than the one written. */
+export interface Likelier {
+  position: number;
+  written: string;
+  written_id: number;
+  probability: number;
+  likeliest: string;
+  likeliest_id: number;
+  likeliest_probability: number;
+}
+
 export interface Node {
   parent: number;
   token: number;
@@ -63,6 +74,7 @@ export interface PageData {
   tokens: { source: string[]; target: string[]; written: string[] };
   attentions: { path: string; across: boolean }[];
   choices: Choice[];
+  likelier: Likelier[];
   neighbours: { text: string; cosine: number }[][];
   search: { beam: number; length_penalty: number; nodes: Node[]; path: number[]; same: boolean };
   lenses: {
