@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from clearhead.explore import document as rooms
-from clearhead.explore.document import BUDGET, FORMAT, document, texts
+from clearhead.explore.document import BUDGET, FORMAT, arrays, document, texts
 from clearhead.explore.page import page, script_json, static
 from clearhead.verbs.explain import Explained
 
@@ -45,7 +45,7 @@ def test_every_record_is_the_trace_s_bit_by_bit(found: Explained) -> None:
     assert data["format"] == FORMAT and data["absent"] == []
     assert {f"{path}.pattern" for path in found.trace.attentions()} <= set(data["records"])
     for name, entry in data["records"].items():
-        record = found.trace.record(name)
+        record = arrays(found)[name]
         assert np.array_equal(unpacked(data, name), record.values), name
         assert unpacked(data, name).dtype == record.values.dtype and entry["at"] % 8 == 0
         assert (entry["axes"], entry["kind"]) == (list(record.axes), record.kind)
@@ -63,6 +63,20 @@ def test_the_words_and_their_chances(found: Explained) -> None:
         assert [word["probability"] for word in choice["likeliest"]] == pytest.approx(row[listed].tolist())
         assert sum(row[listed]) + choice["rest"] == pytest.approx(1, abs=1e-5), "all bars together are 1"
         assert choice["others"] == len(row) - len(listed)
+
+
+def test_every_listed_word_s_logit_is_the_sum_of_its_parts(found: Explained) -> None:
+    """Of every word listed, not only of the one written: embedding, heads, feed-forward parts and the norms' own."""
+    data = document(found)
+    if found.facts["kind"] == "recurrent":
+        assert data["direct"] is None and "direct" not in data["records"], "no stream, no parts"
+        return
+    parts, values = data["direct"]["labels"][0], unpacked(data, "direct").astype(float)
+    logits = np.array([[word["logit"] for word in choice["likeliest"]] for choice in data["choices"]])
+    assert values.shape == (len(parts), *logits.shape) and logits.shape[1] > 1
+    np.testing.assert_allclose(values.sum(0), logits, atol=1e-4)
+    assert sum(".cross_attention.heads[" in part for part in parts) == 2, "one for each head of the layer"
+    assert data["direct"]["gap"] < 1e-4 and data["direct"]["caveat"]
 
 
 def test_places_that_are_not_the_likeliest_are_named(found: Explained) -> None:
@@ -110,7 +124,7 @@ def test_a_page_has_a_budget_and_names_what_did_not_fit(make_explained: Callable
         assert sorted([*data["records"], *data["absent"]]) == sorted(whole["records"])
         assert not set(data["records"]) & set(data["absent"])
         for name in data["records"]:
-            assert np.array_equal(unpacked(data, name), found.trace[name])
+            assert np.array_equal(unpacked(data, name), arrays(found)[name].values)
     first = document(found, 20_000)
     assert all(f"{path}.pattern" in first["records"] for path in found.trace.attentions()), "attention comes first"
     assert first["absent"]

@@ -99,6 +99,20 @@ def test_why_this_word_rather_than_that(float64: None, glass_model: Callable, tr
     np.testing.assert_allclose(found.values.sum(0), difference, rtol=0, atol=1e-10)
 
 
+def test_several_words_of_each_place_at_once(float64: None, glass_model: Callable, traced: Callable) -> None:
+    """As if each had been asked for by itself; the output's own bias for a word is one of its parts."""
+    model = glass_model(decoder_layers=2)
+    trace, table = traced(model), model.output_weight.detach().numpy()
+    words = np.array([[4, 9, 27]] * len(trace.written)) + np.arange(len(trace.written))[:, None] % 3
+    found = direct_logits(trace, table[words])
+    assert found.axes == ("part", "position", "word") and found.values.shape[1:] == words.shape and found.gap < 1e-10
+    for w in range(3):
+        np.testing.assert_allclose(found.values[..., w], direct_logits(trace, table[words[:, w]]).values, atol=1e-12)
+    np.testing.assert_allclose(found.values.sum(0), np.take_along_axis(trace["logits"], words, 1), atol=1e-10)
+    biased_parts = direct_logits(trace, table[words], words / 10)
+    np.testing.assert_allclose(biased_parts.values[-1], words / 10)
+
+
 def test_a_word_s_own_bias_is_one_of_the_terms(
     monkeypatch: pytest.MonkeyPatch, float64: None, glass_model: Callable, traced: Callable
 ) -> None:

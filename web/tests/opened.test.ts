@@ -10,7 +10,9 @@ const RESIDUAL = 'encoder.layers.0.attention_residual';
 function page(records: Record<string, { shape: number[]; numbers: number[]; axes?: string[]; from?: string[] }>, more: object = {}): Journey {
   const block: number[] = [];
   const entries: Record<string, RecordEntry> = {};
-  for (const [name, { shape, numbers, axes = [], from = [] }] of Object.entries(records)) {
+  for (const [name, given] of Object.entries(records)) {
+    if (!given) continue;
+    const { shape, numbers, axes = [], from = [] } = given;
     entries[name] = { axes, kind: 'vector', computed_from: from, shape, dtype: 'F64', at: 8 * block.length };
     block.push(...numbers);
   }
@@ -59,6 +61,36 @@ describe('a number taken apart', () => {
   it('says in words where it stands', () => expect(placed(attention, `${ATTENTION}.scores[0,1,0]`)).toEqual(['head 0', 'query 1 (b)', 'key 0 (a)']));
   it('is not there outside', () => {
     for (const address of [`${ATTENTION}.scores[0,0,2]`, `${ATTENTION}.scores`, 'nothing[0]', '<img>', `${ATTENTION}.scores[0,0,0,0]`]) expect(opened(attention, address)).toBeNull();
+  });
+});
+
+describe('a logit taken apart', () => {
+  const parts = ['target_embedding.tokens', 'decoder.layers.0.cross_attention.heads[1]', 'decoder.norm.bias', 'written_bias'];
+  const words = [{ text: 'w', id: 7, probability: 0.9, logit: 2 }, { text: 'v', id: 4, probability: 0.1, logit: -1 }];
+  const more = { choices: [{ likeliest: words, rest: 0, others: 0 }], direct: { labels: [parts, ['w'], null] } };
+  const records = {
+    direct: { shape: [4, 1, 2], numbers: [1, 0.5, 2, -2, -0.5, 0, -0.5, 0.5], axes: ['part', 'position', 'word'] },
+    written_ids: { shape: [1], numbers: [7] }, hidden: { shape: [1, 2], numbers: [1, 2] }, written_rows: { shape: [1, 2], numbers: [0, 1] },
+  };
+  const journey = page(records, more);
+  it('is what the parts put in, for the word written and for any other that is listed', () => {
+    expect(opened(journey, 'logits[0,7]')).toMatchObject({ value: 2, total: 2, from: ['logits.by_channel[0,7]'] });
+    const other = opened(journey, 'logits[0,4]')!;
+    expect([other.value, other.total, other.terms!.length, other.from]).toEqual([-1, -1, 4, undefined]);
+    expect(other.terms![1]).toEqual({ what: 'layer 0, cross-attention, head 1', value: -2, of: [['', 'direct[1,0,1]']] });
+  });
+  it('opens channel by channel where the page has the word’s row', () => {
+    expect(opened(journey, 'logits.by_channel[0,7]')).toMatchObject({ value: 2, total: 2 });
+    expect(opened(journey, 'logits.by_channel[0,4]')).toBeNull();
+  });
+  it('has contributions with addresses, and the vector each came from', () => {
+    expect(opened(journey, 'direct[1,0,1]')).toMatchObject({ value: -2, python: 'explain(model, text).direct.values[1, 0, 1]', from: ['decoder.layers.0.cross_attention.heads[1,0]'] });
+    expect(opened(journey, 'direct[2,0,0]')!.from).toEqual(['decoder.norm.bias']);
+    expect(placed(journey, 'direct[1,0,1]')).toEqual(['part 1 (layer 0, cross-attention, head 1)', 'position 0 (w)', 'word 1 (v)']);
+    expect([opened(journey, 'direct[4,0,0]'), opened(journey, 'direct[0,0]')]).toEqual([null, null]);
+  });
+  it('opens by channel alone where there are no parts', () => {
+    expect(opened(page({ ...records, direct: undefined! }, { ...more, direct: null }), 'logits[0,7]')).toMatchObject({ total: 2, terms: [{ value: 0 }, { value: 2 }] });
   });
 });
 

@@ -1,6 +1,6 @@
 """The data of a page: JSON, and the numbers of the trace as they are, in one block of base64.
 
-    records   name → axes, kind, shape, dtype, place in the block, computed_from
+    records   name → axes, kind, shape, dtype, place in the block, computed_from; of the trace, and `direct`
     numbers   little-endian float32 (or float64, int64) as recorded, deflated
 
 Records with equal bytes share their place: the stream before a layer is the stream behind the one below. A page has a
@@ -17,7 +17,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -25,7 +25,7 @@ import numpy as np
 
 from clearhead.glass.findings import Finding
 from clearhead.glass.layout import NAMES, Array
-from clearhead.glass.trace import Trace
+from clearhead.glass.trace import Record
 from clearhead.verbs.explain import Explained, Search
 
 FORMAT = "clearhead page 1"
@@ -46,6 +46,7 @@ ORDER = (
     r"encoder\.layers\.0\..+_attention\.(value|mixed)",
     r"encoder\.layers\.0\..*norm\.(in|out|weight|bias|running_.+)|encoder\.layers\.0\..+_residual\.(before|added|after)",
     r"encoder\.layers\.0\.feedforward\.hidden",
+    r"direct",
     r".+\.scores|.+\.bias",
     r".+attention\.(query|key)",
     r".+\.norm\.(in|out|weight|bias|running_.+)|.+_residual\.(before|added|after)",
@@ -60,10 +61,9 @@ NEVER = re.compile(r"logits|probabilities")
 
 def document(found: Explained, budget: int = BUDGET) -> dict[str, Any]:
     """Everything a page shows."""
-    trace = found.trace
     data = texts(found)
     excess = len(json.dumps(data, ensure_ascii=False, separators=(",", ":"))) - TEXTS
-    records, numbers, absent = packed(trace, min(budget, max(LEAST, BUDGET - max(0, excess) * 3 // 4)))
+    records, numbers, absent = packed(arrays(found), min(budget, max(LEAST, BUDGET - max(0, excess) * 3 // 4)))
     encoded = base64.b64encode(zlib.compress(numbers, 6)).decode("ascii")
     return {"format": FORMAT} | data | {"records": records, "absent": absent, "numbers": encoded}
 
@@ -81,6 +81,7 @@ def texts(found: Explained) -> dict[str, Any]:
         "tokens": {"source": trace.source, "target": trace.target, "written": trace.written},
         "attentions": [{"path": path, "across": path in across} for path in trace.attentions()],
         "choices": [asdict(choice) for choice in found.choices],
+        "direct": found.direct and about(found.direct) | {"gap": found.direct.gap},
         "likelier": [asdict(place) for place in trace.likelier()],
         "neighbours": [[{"text": text, "cosine": cosine} for text, cosine in row] for row in found.neighbours],
         "search": search(found.search),
@@ -102,9 +103,13 @@ def search(found: Search) -> dict[str, Any]:
 
 def lens(finding: Finding) -> dict[str, Any]:
     """Values with method, cost, control and caveat; numbers in full."""
-    about = {name: getattr(finding, name) for name in ("method", "axes", "labels", "caveat", "edits")}
+    return about(finding) | {"values": plain(finding.values)}
+
+
+def about(finding: Finding) -> dict[str, Any]:
+    said = {name: getattr(finding, name) for name in ("method", "axes", "labels", "caveat", "edits")}
     control = {"what": finding.control.what, "value": plain(np.array(finding.control.value))}
-    return about | {"values": plain(finding.values), "cost": asdict(finding.cost), "control": control}
+    return said | {"cost": asdict(finding.cost), "control": control}
 
 
 def plain(values: Array) -> Any:
@@ -120,13 +125,22 @@ def nine(number: float) -> float:
     return float(f"{number:.9g}")
 
 
-def packed(trace: Trace, budget: int) -> tuple[dict[str, dict[str, Any]], bytes, list[str]]:
+def arrays(found: Explained) -> dict[str, Record]:
+    """What may go into the block: the records of the trace, and the logits' direct contributions."""
+    records = {name: found.trace.record(name) for name in found.trace}
+    if found.direct is None:
+        return records
+    values = found.direct.values.astype(np.float32)
+    return records | {"direct": Record("direct", found.direct.axes, "contribution", values, ())}
+
+
+def packed(arrays: Mapping[str, Record], budget: int) -> tuple[dict[str, dict[str, Any]], bytes, list[str]]:
     """Records and their bytes, and the names that did not fit."""
     records: dict[str, dict[str, Any]] = {}
     places: dict[bytes, int] = {}
     block, absent = bytearray(), []
-    for name in wanted(trace):
-        values = trace[name]
+    for name in wanted(arrays):
+        values = arrays[name].values
         data = values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()
         if data not in places:
             if len(block) + len(data) > budget:
@@ -134,22 +148,21 @@ def packed(trace: Trace, budget: int) -> tuple[dict[str, dict[str, Any]], bytes,
                 continue
             places[data] = len(block)
             block += data + bytes(-len(data) % 8)
-        records[name] = entry(trace, name, places[data])
+        records[name] = entry(arrays[name], places[data])
     return records, bytes(block), absent
 
 
-def entry(trace: Trace, name: str, place: int) -> dict[str, Any]:
-    record = trace.record(name)
+def entry(record: Record, place: int) -> dict[str, Any]:
     shape, dtype = list(record.values.shape), NAMES[record.values.dtype]
-    about = {"axes": record.axes, "kind": record.kind, "computed_from": record.computed_from}
-    return about | {"shape": shape, "dtype": dtype, "at": place}
+    said = {"axes": record.axes, "kind": record.kind, "computed_from": record.computed_from}
+    return said | {"shape": shape, "dtype": dtype, "at": place}
 
 
-def wanted(trace: Trace) -> Iterator[str]:
+def wanted(names: Iterable[str]) -> Iterator[str]:
     """The names the journey can use, in the order in which it needs them."""
     given: set[str] = set()
     for pattern in ORDER:
-        for name in trace:
+        for name in names:
             if name not in given and re.fullmatch(pattern, name) and not NEVER.fullmatch(name):
                 given.add(name)
                 yield name

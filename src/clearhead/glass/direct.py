@@ -30,39 +30,56 @@ CAVEAT = "Direct ways only: what a part does through later parts is in theirs; n
 
 @dataclass(frozen=True)
 class Direct(Finding):
-    """values: (part, position)."""
+    """values: (part, position), or (part, position, word) of several words at each position."""
 
     gap: float
     """Largest difference between the sum of the parts and the recorded logit."""
 
 
-def direct_logits(trace: Trace, rows: Array | None = None) -> Direct:
+def direct_logits(trace: Trace, rows: Array | None = None, bias: Array | None = None) -> Direct:
     """The parts of every written word's logit; or with rows (position, channel), of anything linear in the hidden
-    state: another word's row, or the difference of two ("why this one rather than that one")."""
+    state: another word's row, or the difference of two ("why this one rather than that one"). Rows (position, word,
+    channel) take several words of each position apart. `bias`: what the output adds to those words by itself."""
     clock = Clock()
-    chosen = np.asarray(trace["written_rows"] if rows is None else rows, np.float64)
+    if rows is None:
+        rows, biased = trace["written_rows"], "written_bias" in trace
+        bias = trace["written_bias"] if biased else None
+    chosen = np.asarray(rows, np.float64)
     parts = stream_parts(trace)
     names = tuple(name for name, _ in parts)
-    values = np.stack([(part * chosen).sum(1) for _, part in parts])
-    recorded = (trace["hidden"].astype(np.float64) * chosen).sum(1)
-    if rows is None and "written_bias" in trace:
-        bias = trace["written_bias"].astype(np.float64)
-        names, values, recorded = (*names, "written_bias"), np.vstack((values, bias)), recorded + bias
+    values = np.stack([reached(part, chosen) for _, part in parts])
+    recorded = reached(trace["hidden"].astype(np.float64), chosen)
+    if bias is not None:
+        own = np.asarray(bias, np.float64)
+        names, values, recorded = (*names, "written_bias"), np.concatenate((values, own[None])), recorded + own
     gap = float(np.abs(values.sum(0) - recorded).max())
     shuffled = np.roll(chosen, 1, axis=0)
-    chance = float(np.mean([np.abs((part * shuffled).sum(1)).mean() for _, part in parts]))
+    chance = float(np.mean([np.abs(reached(part, shuffled)).mean() for _, part in parts]))
     control = Control("mean size of a part's contribution to a word of another position", chance)
-    labels = (names, trace.written)
-    axes = ("part", "position")
+    several = chosen.ndim > 2
+    labels = (names, trace.written, None) if several else (names, trace.written)
+    axes = ("part", "position", "word") if several else ("part", "position")
     edits = trace.provenance.edits
     return Direct("direct logit attribution", values, axes, labels, clock.cost(), control, CAVEAT, edits, gap)
 
 
+def reached(part: Array, rows: Array) -> Array:
+    """A part's product with the rows of each position."""
+    return np.einsum("tc,t...c->t...", part, rows)
+
+
+def is_sum(trace: Trace) -> bool:
+    """Has this decoder a stream of residuals, so that its logits are sums?"""
+    return bool(residuals_of(trace))
+
+
+def residuals_of(trace: Trace) -> list[str]:
+    return [n.removesuffix(".after") for n in trace if re.fullmatch(r"decoder\.layers\.\d+\.\w+_residual\.after", n)]
+
+
 def stream_parts(trace: Trace) -> Parts:
     """The last hidden state as a sum: (position, channel) for each part."""
-    residuals = [
-        n.removesuffix(".after") for n in trace if re.fullmatch(r"decoder\.layers\.\d+\.\w+_residual\.after", n)
-    ]
+    residuals = residuals_of(trace)
     if not residuals:
         raise UsageError("this decoder has no residual stream, so its logits are no sum of its parts")
     names = (f"target_embedding.{part}" for part in ("tokens", "positions"))

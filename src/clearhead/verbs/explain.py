@@ -16,6 +16,7 @@ from clearhead.config import DecodeSettings
 from clearhead.decode.decode import length_limit
 from clearhead.decode.step import EOS
 from clearhead.glass.decoded import searched, trace
+from clearhead.glass.direct import Direct, direct_logits, is_sum
 from clearhead.glass.interventions import attentions
 from clearhead.glass.layout import Array
 from clearhead.glass.lenses.erasure import Agreement, LeftOut, Share, agreement, leave_one_out, source_share
@@ -69,6 +70,8 @@ class Explained:
     translation: str
     trace: Trace
     choices: tuple[Choice, ...]
+    direct: Direct | None
+    """What each part put straight into the logits of the words in `choices`; None where the decoder has no stream."""
     neighbours: tuple[tuple[tuple[str, float], ...], ...]
     """Of each source piece: the table's nearest rows by cosine."""
     search: Search
@@ -95,13 +98,15 @@ def explain(model: Model, text: str, **changes: object) -> Explained:
         target_text=tokenizers.target.token,
         prefix=prefix,
     )
+    likeliest = choices(found, tokenizers.target)
     left_out = leave_one_out(model.network, found)
     output = found.ids("target")[1:] if found.provenance.ended else found.ids("written")
     return Explained(
         text=text,
         translation=tokenizers.target.decode(output),
         trace=found,
-        choices=choices(found, tokenizers.target),
+        choices=likeliest,
+        direct=direct(model, found, likeliest),
         neighbours=neighbours(model, found.ids("source")),
         search=search(model, source, found, settings, prefix),
         left_out=left_out,
@@ -123,6 +128,20 @@ def choice(probabilities: Array, logits: Array, written: int, tokenizer: Tokeniz
     rest = 1.0 - float(probabilities[shown].astype(np.float64).sum())
     words = [Candidate(tokenizer.token(i), i, float(probabilities[i]), float(logits[i])) for i in shown]
     return Choice(tuple(words), max(0.0, rest), len(probabilities) - len(shown))
+
+
+def direct(model: Model, found: Trace, listed: Sequence[Choice]) -> Direct | None:
+    """The logits of the words listed, taken apart by embedding, head and layer."""
+    if not is_sum(found):
+        return None
+    ids = torch.tensor([[word.id for word in choice.likeliest] for choice in listed])
+    rows, bias = model.network.output_weight, model.network.output_bias
+    return direct_logits(found, plain(rows[ids]), None if bias is None else plain(bias[ids]))
+
+
+def plain(tensor: Tensor) -> Array:
+    numbers: Array = tensor.detach().cpu().numpy()
+    return numbers
 
 
 def neighbours(model: Model, ids: Sequence[int]) -> tuple[tuple[tuple[str, float], ...], ...]:

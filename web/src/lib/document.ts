@@ -74,6 +74,8 @@ export interface PageData {
   tokens: { source: string[]; target: string[]; written: string[] };
   attentions: { path: string; across: boolean }[];
   choices: Choice[];
+  /** What each part put into the logits of the words listed: their numbers are the record `direct`; null: a decoder without a stream. */
+  direct: (Omit<Lens<never>, 'values'> & { gap: number }) | null;
   likelier: Likelier[];
   neighbours: { text: string; cosine: number }[][];
   search: { beam: number; length_penalty: number; nodes: Node[]; path: number[]; same: boolean };

@@ -3,6 +3,7 @@
 // Knows records, lenses and addresses. Refuses to know pictures.
 import { address, parseAddress, type Journey } from './document';
 import { products, ranked, sum } from './numbers';
+import { partSaid, partsOf, vectorOf } from './parts';
 
 export interface Term {
   what: string;
@@ -70,8 +71,10 @@ export function placed(journey: Journey, text: string): string[] {
   const path = stem(name);
   const { queries, keys } = journey.sides(path);
   const memory = /\.(key|value)$/.test(name) && journey.isAcross(path);
-  const own = name.startsWith('written') ? written : name.startsWith('target') ? target : /^(source|memory)/.test(name) || memory ? source : queries;
-  const tokens: Record<string, string[]> = { query: queries, key: keys, position: own };
+  const own = name.startsWith('written') || name === 'direct' ? written : name.startsWith('target') ? target : /^(source|memory)/.test(name) || memory ? source : queries;
+  const parts = (journey.data.direct?.labels[0] ?? []).map(partSaid);
+  const words = journey.data.choices?.[index[1]]?.likeliest.map((word) => word.text) ?? [];
+  const tokens: Record<string, string[]> = { query: queries, key: keys, position: own, part: parts, word: words };
   return record.axes.slice(0, index.length).map((axis, i) => `${axis} ${index[i]}${tokens[axis] ? ` (${tokens[axis][index[i]]})` : ''}`);
 }
 
@@ -227,6 +230,22 @@ interface Measured {
 
 const inExplained = (what: string) => (index: number[]) => `explain(model, text).${what}${index.length ? `[${index.join(', ')}]` : ''}`;
 const candidate = (journey: Journey, [t, id]: number[]) => journey.data.choices[t]?.likeliest.find((word) => word.id === id);
+/** Its place among the words listed; −1: not among them. */
+const ranking = (journey: Journey, [t, id]: number[]) => journey.data.choices[t]?.likeliest.findIndex((word) => word.id === id) ?? -1;
+const isWritten = (journey: Journey, t: number, id: number) => journey.find('written_ids')?.at(t) === id;
+const inside = (journey: Journey, index: number[]) => index.length === 3 && index.every((i, axis) => i < (journey.find('direct')?.shape[axis] ?? 0));
+
+/** A logit as hidden · row: the page holds the row of the word written. */
+function byChannel(j: Journey, t: number, id: number): Made {
+  const [hidden, rows] = [j.find('hidden'), j.find('written_rows')];
+  const how = 'the decoder’s last vector, channel by channel times the piece’s row of the output table, added up';
+  if (!hidden || !rows || !isWritten(j, t, id)) return { how: `${how}; this page holds that row only for the piece written. The vector:`, from: [address('hidden', t)] };
+  const terms: Term[] = products(hidden.row(t), rows.row(t)).map((value, c) => ({
+    what: `channel ${c}:`, value, of: [['hidden', address('hidden', t, c)], ['× row', address('written_rows', t, c)]],
+  }));
+  return added(how, j.has('written_bias') ? [...terms, term(j, 'written_bias', t)] : terms);
+}
+
 /** Logarithm of the sum of all e^logit at a place, from the word written there. */
 function logSum(journey: Journey, t: number): number | null {
   const id = journey.find('written_ids')?.at(t);
@@ -250,13 +269,26 @@ const MEASURED: Record<string, Measured> = {
     at: (j, index) => candidate(j, index)?.logit,
     python: ([t, id]) => `trace["logits[${t},${id}]"]`,
     open: (j, _, [t, id]) => {
-      const [hidden, rows] = [j.find('hidden'), j.find('written_rows')];
-      const how = 'the decoder’s last vector, channel by channel times the piece’s row of the output table, added up';
-      if (!hidden || !rows || j.find('written_ids')?.at(t) !== id) return { how: `${how}; this page holds that row only for the piece written. The vector:`, from: [address('hidden', t)] };
-      const terms: Term[] = products(hidden.row(t), rows.row(t)).map((value, c) => ({
-        what: `channel ${c}:`, value, of: [['hidden', address('hidden', t, c)], ['× row', address('written_rows', t, c)]],
-      }));
-      return added(how, j.has('written_bias') ? [...terms, term(j, 'written_bias', t)] : terms);
+      const parts = partsOf(j, t, ranking(j, [t, id]));
+      if (!parts) return byChannel(j, t, id);
+      const terms = parts.map(({ name, value }, p) => ({ what: partSaid(name), value, of: [['', address('direct', p, t, ranking(j, [t, id]))]] as [string, string][] }));
+      const channels = j.has('hidden') && isWritten(j, t, id) ? { from: [address('logits.by_channel', t, id)] } : {};
+      const how = 'what the embedding, every head and every feed-forward part put straight into it, the norms on the way held as they were, added up';
+      return { ...added(channels.from ? `${how}; or channel by channel:` : how, terms), ...channels };
+    },
+  },
+  'logits.by_channel': {
+    at: (j, [t, id]) => (isWritten(j, t, id) ? candidate(j, [t, id])?.logit : undefined),
+    python: ([t]) => `trace["hidden[${t}]"] @ trace["written_rows[${t}]"]`,
+    open: (j, _, [t, id]) => byChannel(j, t, id),
+  },
+  direct: {
+    at: (j, [p, t, w]) => (inside(j, [p, t, w]) ? j.find('direct')!.at(p, t, w) : undefined),
+    python: inExplained('direct.values'),
+    open: (j, _, [p, t, w]) => {
+      const part = j.data.direct!.labels[0]![p];
+      const how = part === 'written_bias' ? 'what the output adds to this word wherever it is' : 'the vector this part added, through the norms on the way as they were, channel by channel times the word’s row of the output table (in the model’s folder, not in this page), added up. The vector:';
+      return { how, from: part === 'written_bias' ? [] : [vectorOf(j, part, t)] };
     },
   },
   rest: {
