@@ -41,7 +41,7 @@ packaged: setup                   ## train the model in the package again, from 
 golden: setup                     ## take the golden losses again; the changelog must say why they changed
 	OMP_NUM_THREADS=1 $(BIN)/python tests/train/golden_losses.py
 
-# The page's sources need Node 20 or newer; users of the package do not: the built page is committed.
+# The page's sources need Node 20.19 or newer; users of the package do not: the built page is committed.
 WEB_STAMP := web/node_modules/.installed
 
 $(WEB_STAMP): web/package.json web/package-lock.json
