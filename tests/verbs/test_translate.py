@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,17 @@ def test_nothing_left_to_translate_is_said(model: Model, tmp_path: Path) -> None
     (tmp_path / "in.po").write_text('msgid ""\nmsgstr "Language: de\\n"\n\nmsgid "a"\nmsgstr "b"\n', encoding="utf-8")
     said = translate_file(model, tmp_path / "in.po", tmp_path / "out.po", Quiet().say)
     assert said.endswith("0 segments written: nothing in the document is left to translate")
+
+
+def test_a_beam_is_a_search_whatever_the_model_does_by_itself(model: Model) -> None:
+    """beam=3 alone asks for a search, beam=1 for the likeliest word each time; a method that is named stays."""
+    for own in ("greedy", "beam", "sample"):
+        decode = model.experiment.decode.model_copy(update={"method": own})
+        other = copy(model)
+        other.experiment = model.experiment.model_copy(update={"decode": decode})
+        assert (other.settings(beam=3).method, other.settings(beam=1).method) == ("beam", "greedy")
+        assert other.settings().method == own == other.settings(beam=3, method=own).method
+        assert other.trace("a b", beam=3).provenance.output == "beam 3" and other.trace("a b", beam=3).tree
 
 
 def test_several_outputs_carry_number_and_score(model: Model, capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,7 +94,9 @@ class Model:
         return parameter_count(self.network)
 
     def settings(self, **changes: Any) -> DecodeSettings:
-        """The model's decoding settings with these changes."""
+        """The model's decoding settings with these changes. A beam by itself says the method too: one is greedy."""
+        if "beam" in changes and "method" not in changes:
+            changes["method"] = "greedy" if changes["beam"] == 1 else "beam"
         try:
             settings = DecodeSettings.model_validate(self.experiment.decode.model_dump() | changes)
         except ValidationError as error:
