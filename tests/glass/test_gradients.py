@@ -68,6 +68,16 @@ def test_integrated_gradients_are_complete(
     assert np.abs(gradient_input(model, trace, baseline).gap).max() > np.abs(found.gap).max()
 
 
+def test_the_gap_is_printed_with_the_finding(float64: None, glass_model: Callable, traced: Callable) -> None:
+    """Where few points of the path are too few, the finding says by how much; with many it has nothing to advise."""
+    model = glass_model()
+    trace = traced(model)
+    few, many = (integrated_gradients(model, trace, [0, 3], steps=steps) for steps in (1, 256))
+    worst = np.abs(few.gap).max()
+    assert f"miss the change from the baseline by at most {worst:.3g} (of " in str(few) and "more steps" in str(few)
+    assert np.abs(many.gap).max() < worst / 10 and "more steps" not in str(many)
+
+
 def test_some_positions_alone(glass_model: Callable, traced: Callable) -> None:
     model = glass_model()
     trace = traced(model)

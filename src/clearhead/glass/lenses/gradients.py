@@ -97,7 +97,7 @@ def attributed(
         for row, point, value in zip(own, at, found[0].tolist(), strict=True):
             changes[row] += value * ((point == len(path[0]) - 1) - (point == 0))
     grid, other = (totals * moved).sum(-1).double().cpu().numpy()
-    sources = len(trace.source)
+    sources, gap = len(trace.source), grid.sum(1) - changes
     return Slopes(
         f"{method}, from {baseline}",
         grid[:, :sources],
@@ -108,11 +108,19 @@ def attributed(
             "rank agreement with the map of a random other word (1: the map is not about the word)",
             mean_spearman(grid, other),
         ),
-        CAVEAT,
+        f"{CAVEAT} {missed(gap, changes, method)}",
         edits(),
         grid[:, sources:],
-        grid.sum(1) - changes,
+        gap,
     )
+
+
+def missed(gap: Array, changes: Array, method: str) -> str:
+    """How far the rows are from adding up, in words: attention that turns sharply wants many points of the path."""
+    worst = int(np.abs(gap).argmax())
+    size, whole = abs(gap[worst]), abs(changes[worst])
+    advice = "; more steps come closer" if "steps" in method and size > 0.01 * whole else ""
+    return f"The sums of words miss the change from the baseline by at most {size:.3g} (of {whole:.3g}){advice}."
 
 
 def embedded(
