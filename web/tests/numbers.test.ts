@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { entropy, exact, percent, readable, said, short, told, variance } from '../src/lib/numbers';
+import { cellSize } from '../src/lib/size';
 
 describe('numbers as they are printed', () => {
   it('gives every digit a float32 needs, and no more', () => {
@@ -22,6 +23,10 @@ describe('numbers as they are printed', () => {
   });
   it('counts layers as their addresses do', () => {
     expect(said('decoder.layers.1.cross_attention')).toBe('decoder, layer 1, cross-attention');
+  });
+  it('makes cells that fit, and under a finger never tiny ones', () => {
+    expect([cellSize(5, 660, 28, false), cellSize(48, 660, 28, false), cellSize(200, 660, 28, false)]).toEqual([28, 13, 10]);
+    expect(cellSize(48, 660, 28, true)).toBe(22);
   });
   it('knows how many keys may be read', () => {
     expect(readable([0.5, 0.5, 0], [1, 1, -Infinity])).toBe(2);

@@ -126,6 +126,10 @@ for (const scheme of ['light', 'dark']) {
   }
   if (addresses.size < 4) wrong.push('keyboard: arrow keys do not walk over the cells');
 
+  await tab.keyboard.press('Enter');
+  if ((await tab.textContent('aside h2 code')) !== (await tab.textContent('.told code'))) wrong.push('keyboard: Enter does not open the cell’s number');
+  await tab.keyboard.press('Escape');
+
   // the address of a cell opens that cell again
   const fragment = await tab.evaluate(() => location.hash);
   const again = await opened('light', fragment);

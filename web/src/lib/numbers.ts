@@ -76,6 +76,7 @@ export function said(path: string): string {
   return path
     .replace(/\.layers\.(\d+)\./, ', layer $1, ')
     .replace('_attention', '-attention')
+    .replace('feedforward', 'feed-forward')
     .replaceAll('.', ', ')
     .replaceAll('_', ' ');
 }

@@ -11,7 +11,7 @@ export function partSaid(name: string): string {
     .replace(/^, /, '')
     .replace(/heads\[(\d+)\]/, 'head $1')
     .replace('out bias', 'its output’s bias')
-    .replace('feedforward, out', 'feed-forward')
+    .replace('feed-forward, out', 'feed-forward')
     .replace('residual, norm, bias', 'norm’s shift')
     .replace('target embedding, tokens', 'embedding of the piece before')
     .replace('target embedding, positions', 'its position');
