@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -16,7 +17,7 @@ from clearhead.truths import page, show
 from clearhead.truths.figure import Bars, Curves, Figure, Heat, Listing, Table, number
 from clearhead.truths.plot import characters
 from clearhead.truths.registry import TRUTHS
-from clearhead.truths.svg import element, sheet
+from clearhead.truths.svg import element, in_cells, sheet
 from clearhead.truths.truth import Given, Result, Truth
 from clearhead.verbs import model as models
 
@@ -196,6 +197,26 @@ def test_a_curve_does_not_run_through_its_axis_name() -> None:
     texts = {text.text: text for text in drawn.iter("{http://www.w3.org/2000/svg}text")}
     line = next(drawn.iter("{http://www.w3.org/2000/svg}polyline")).attrib["points"]
     assert float(texts["named"].attrib["y"]) < min(float(point.split(",")[1]) for point in line.split())
+
+
+def test_the_numbers_of_a_matrix_have_equally_many_decimals() -> None:
+    """A number that rounds to nothing has no sign; whole numbers stay whole; wide ones still fit their cells."""
+    assert in_cells([[0.74598, -0.0004], [0.083, 1.0]], 44) == [["0.75", "0.00"], ["0.08", "1.00"]]
+    assert in_cells([[9.912, -0.018]], 37) == [["9.91", "-0.02"]]
+    assert in_cells([[2, 0], [-1, 12]], 40) == [["2", "0"], ["-1", "12"]]
+    assert in_cells([[1234.5, -0.25]], 30) == [["1234", "0"]]
+    assert in_cells([[-math.inf, 0.5]], 60)[0][0] == "-inf"
+
+
+def test_the_key_of_points_is_a_point() -> None:
+    drawn = element(Curves("c", "x", "y", {"a": [(0.0, 0.0), (1.0, 1.0)]}, joined=False))
+    assert drawn.count("<circle") == 3 and "<polyline" not in drawn
+
+
+def test_a_drawing_stays_as_large_as_its_words_on_a_telephone() -> None:
+    truth = made(True)
+    drawn = page.page(truth, Given(), truth.prove(Given()))
+    assert "svg{width:100%;min-width:32rem" in drawn and '<figure><div class="wide" role="region" tabindex="0"' in drawn
 
 
 def test_bars_and_heat_in_characters_are_read_off() -> None:

@@ -17,7 +17,8 @@ MOST_ROWS = 400
 PAGE_STYLE = """
 :root{color-scheme:light dark}
 body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}
-h1{font-size:1.3rem}h2{font-size:1.05rem;margin-top:2rem}svg{width:100%;height:auto}figure{margin:0}
+h1{font-size:1.3rem}h2{font-size:1.05rem;margin-top:2rem}svg{width:100%;min-width:32rem;height:auto}figure{margin:0}
+ul{list-style:none;padding:0}
 .claim{font-size:1.25rem;font-style:italic}.verdict{font-weight:bold}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}td,th{padding:.15rem .7rem;text-align:right}
 td:first-child,th:first-child{text-align:left}th{border-bottom:1px solid}.wide{overflow-x:auto}
@@ -61,7 +62,8 @@ def figure_part(figure: Figure) -> str:
     rows = list(rows_of(figure))
     cut = [f"<p>The first {MOST_ROWS} of {len(rows) - 1} rows.</p>"] * (len(rows) > MOST_ROWS + 1)
     twin = wide(f"{figure.title}: the numbers", "".join([rows_table(rows[: MOST_ROWS + 1]), *cut]))
-    return f"{head}<figure>{element(figure)}</figure><details><summary>The numbers</summary>{twin}</details>"
+    drawn = f"<figure>{wide(figure.title, element(figure))}</figure>"
+    return f"{head}{drawn}<details><summary>The numbers</summary>{twin}</details>"
 
 
 def wide(what: str, inside: str) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 
 from clearhead.errors import MissingExtra
-from clearhead.truths.figure import Curves, Figure, Table
+from clearhead.truths.figure import Curves, Figure, Table, number
 from clearhead.truths.translator import SENTENCE, traced, translator
 from clearhead.truths.truth import Given, Result, Truth
 
@@ -60,7 +60,7 @@ def experiment(given: Given) -> Result:
     scaled = {d: measure(d, scales[d], given.generator(f"d_k {d}")) for d in WIDTHS}
     first, last = WIDTHS[0], WIDTHS[-1]
     furthest = max(abs(found.variance / d - 1) for d, found in plain.items())
-    rows = [[str(d), *(f"{x:.3g}" for x in plain[d]), *(f"{x:.3g}" for x in scaled[d])] for d in WIDTHS]
+    rows = [[str(d), *map(number, plain[d]), *map(number, scaled[d])] for d in WIDTHS]
     return Result(
         {
             "Var(q·k) / d_k is furthest from 1 by": furthest,
@@ -81,7 +81,7 @@ def experiment(given: Given) -> Result:
         [
             Table(
                 f"softmax over {KEYS} random keys",
-                ["d_k", "Var", "entropy", "gradient", "Var /√d_k", "entropy /√d_k", "gradient /√d_k"],
+                ["d_k", "Var", "entropy", "gradient", "Var, divided", "entropy, divided", "gradient, divided"],
                 rows,
             ),
             Curves(

@@ -6,8 +6,9 @@ next by its dashes too, a cell by its number. Knows figures as data. Refuses to 
 
 from __future__ import annotations
 
+import math
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from clearhead.truths.figure import Bars, Curves, Figure, Heat, Listing, Points, Table, number
@@ -86,7 +87,8 @@ def curves(figure: Curves) -> tuple[float, str]:
         at = [(LEFT + xs.place(x) * (right - LEFT), floor - ys.place(y) * (floor - TOP)) for x, y in points]
         parts.append(line(at, place) if figure.joined else dots(at, place))
         x, y = LEFT + (place % 3) * 185, floor + 34 + (place // 3) * 16
-        parts.append(f"{line([(x, y - 4), (x + 26, y - 4)], place)}{label(x + 32, y, name)}")
+        key = line([(x, y - 4), (x + 26, y - 4)], place) if figure.joined else dots([(x + 13, y - 4)], place)
+        parts.append(f"{key}{label(x + 32, y, name)}")
     return height + 16 * ((len(figure.series) - 1) // 3), "".join(parts)
 
 
@@ -108,6 +110,7 @@ def heat(figure: Heat) -> tuple[float, str]:
     longest = max(map(len, figure.columns), default=0)
     upright = longest * LETTER > wide
     top = 4.0 if not longest else 8 + LETTER * min(longest, LONGEST) if upright else 20
+    texts = in_cells(figure.values, wide) if numbers else []
     parts = [column(left + (c + 0.5) * wide, top - 6, name, upright) for c, name in enumerate(figure.columns)]
     for r, (name, row) in enumerate(zip(figure.rows, figure.values, strict=True)):
         y = top + r * tall
@@ -115,7 +118,7 @@ def heat(figure: Heat) -> tuple[float, str]:
         parts += (cell(figure, r, c, value, left + c * wide, y, wide, tall) for c, value in enumerate(row))
         if numbers:
             middle = [left + (c + 0.5) * wide for c in range(len(row))]
-            parts += (label(x, y + tall / 2 + 4, fitting(v, wide), "middle") for x, v in zip(middle, row, strict=True))
+            parts += (label(x, y + tall / 2 + 4, text, "middle") for x, text in zip(middle, texts[r], strict=True))
     bottom = top + tall * len(figure.rows)
     parts.append(label(left, bottom + 18, legend(low, high)))
     return bottom + 28, "".join(parts)
@@ -135,10 +138,17 @@ def column(x: float, y: float, name: str, upright: bool) -> str:
     return f'<g transform="translate({x + 4:.1f} {y + 2:.1f}) rotate(-90)">{label(0, 0, short)}</g>'
 
 
-def fitting(value: float, wide: float) -> str:
-    """The number with as many digits as its cell has room for; all of them are in the cell's title."""
-    forms = (number(value), f"{value:.2g}", f"{value + 0.0:.2f}", f"{value + 0.0:.1f}")
-    return next((text for text in forms if "e" not in text and len(text) * LETTER <= wide), forms[-1])
+def in_cells(values: Sequence[Sequence[float]], wide: float) -> list[list[str]]:
+    """All of a matrix with equally many decimals, of the largest number three digits that count or as many as its cell
+    has room for; every digit is in the cell's title."""
+    finite = [abs(value) for row in values for value in row if math.isfinite(value)]
+    largest = max(finite, default=0.0)
+    most = 0 if all(size.is_integer() for size in map(float, finite)) else max(0, 2 - math.floor(math.log10(largest)))
+    for decimals in range(most, -1, -1):
+        texts = [[f"{round(value, decimals) + 0.0:.{decimals}f}" for value in row] for row in values]
+        if max((len(text) for row in texts for text in row), default=0) * LETTER <= wide:
+            break
+    return texts
 
 
 def cell(figure: Heat, r: int, c: int, value: float, x: float, y: float, wide: float, tall: float) -> str:
