@@ -1,4 +1,4 @@
-"""The compiled library, decoder and training loops: built once for a machine, kept in the user's cache, never taken from anybody else.
+"""The compiled library of decoder and training loops: built once, kept in the user's cache, taken from nobody else.
 
 The library's name is a hash of its source, the compiler and the processor, so a changed one is built anew. It is only
 ever loaded from a folder that belongs to this user and that nobody else may write to. Decoding never builds: the verbs
