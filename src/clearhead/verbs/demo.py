@@ -19,7 +19,7 @@ from clearhead.verbs.model import Model, load
 from clearhead.verbs.ticker import Ticker
 from clearhead.verbs.train import train
 
-STEPS, QUICK_STEPS = 550, 30
+STEPS, QUICK_STEPS = 650, 30
 SHOWN = 6
 TRAIN, TEST, NOTICE = "phrasebook.train.tsv", "phrasebook.test.tsv", "phrasebook.LICENCE"
 
