@@ -384,21 +384,6 @@ static void add_scaled(float* to, const float* x, float s, int n) {
     for (; i < n; i++) to[i] += x[i] * s;
 }
 
-// In place; x has room for whole registers, which are filled up with what weighs nothing.
-static void softmax(float* x, int n) {
-    for (int i = n; i % W; i++) x[i] = -INFINITY;
-    vf most = load<vf>(x), total = {};
-    for (int i = W; i < n; i += W) most = larger(most, load<vf>(x + i));
-    const float high = top(most);
-    for (int i = 0; i < n; i += W) {
-        const vf v = vexp(load<vf>(x + i) - high);
-        store(x + i, v);
-        total += v;
-    }
-    const float inverse = 1.f / sum(total);
-    for (int i = 0; i < n; i += W) store(x + i, load<vf>(x + i) * inverse);
-}
-
 // scores = q · key(i) · scale of n words, heads of V registers; scores has room for whole registers.
 template <int V, class Key>
 static inline void compare(const float* q, Key key, int n, float scale, float* scores) {
@@ -432,7 +417,7 @@ static void attend(const Model& m, const float* q, Key key, Value value, int n, 
     else if (m.h == 4 * W) compare<4>(q, key, n, m.scale, scores);
     else if (m.h == W) compare<1>(q, key, n, m.scale, scores);
     else for (int i = 0; i < n; i++) scores[i] = dot(q, key(i), m.h) * m.scale;
-    softmax(scores, n);
+    softmax(scores, n, n, 1.f);
     if (m.u == 2 * W) return mix<2>(scores, value, n, out);
     if (m.u == 4 * W) return mix<4>(scores, value, n, out);
     if (m.u == W) return mix<1>(scores, value, n, out);
@@ -450,22 +435,33 @@ static void turn(const Model& m, float* x, int heads, int at) {
         }
 }
 
-// What a pass through layers needs besides the stream x.
+// Room for n numbers, whatever they are.
+template <class T> struct Room {
+    std::unique_ptr<T[]> held;
+    void size(size_t n) { held.reset(new T[n]); }
+    T* data() const { return held.get(); }
+    T& operator[](size_t i) const { return held[i]; }
+};
+
+// What a pass through layers needs besides the stream x: for `most` rows, of which `rows` are in use.
 struct Desk {
-    const int rows, d, longest;
+    const int most, d, longest;
+    int rows;
     const bool whole;
-    std::vector<float> x, h, wide, mixed, hidden, scale, scores;
-    std::vector<uint8_t> numbers;
+    Room<float> x, h, wide, mixed, hidden, scale, scores;
+    Room<uint8_t> numbers;
     Meeting team;
 
     // All memory is taken here: within a parallel region nothing may fail. An attention reads at most `words`.
     Desk(const Model& m, int rows, int words, int threads)
-        : rows(rows), d(m.d), longest((words + W - 1) / W * W), whole(m.whole), scores(size_t(longest) * threads) {
+        : most(rows), d(m.d), longest((words + W - 1) / W * W), rows(rows), whole(m.whole) {
         const int mix = m.heads * m.u, widest = std::max({m.d, mix, m.ff});
-        x.resize(size_t(rows) * d), h.resize(size_t(rows) * d), wide.resize(size_t(rows) * std::max(m.wide(), m.heads * m.h));
-        mixed.resize(size_t(rows) * mix), hidden.resize(size_t(rows) * m.ff);
-        if (whole) scale.resize(rows), numbers.resize(size_t(rows) * ((widest + 3) / 4 * 4));
+        const size_t n = rows;
+        x.size(n * d), h.size(n * d), wide.size(n * std::max(m.wide(), m.heads * m.h));
+        mixed.size(n * mix), hidden.size(n * m.ff), scores.size(size_t(longest) * threads);
+        if (whole) scale.size(n), numbers.size(n * ((widest + 3) / 4 * 4));
     }
+    bool holds(int rows, int words) const { return rows <= most && words <= longest; }
     float* own_scores() { return &scores[size_t(longest) * omp_get_thread_num()]; }
 
     // Rows of `from`, n numbers each, ready to be multiplied; all threads, each its rows.
@@ -528,6 +524,7 @@ struct State {
     std::vector<int> sources, unused;
     std::vector<char> used;
     std::vector<float> logits;
+    std::unique_ptr<Desk> kept;
     int length = 0;
 
     State(const Model& m, int threads) : m(m), threads(threads) {}
@@ -623,7 +620,10 @@ struct State {
     void step(const int64_t* tokens, int rows) {
         const int d = m.d, mix = m.heads * m.u, wide = m.wide(), at = length, keys = m.groups * m.h;
         const int each = m.heads / m.groups;
-        Desk desk(m, rows, std::max(at + 1, longest_source()), threads);
+        const int words = std::max(at + 1, longest_source());
+        if (!kept || !kept->holds(rows, words)) kept = std::make_unique<Desk>(m, rows, words + words / 2, threads);
+        Desk& desk = *kept;
+        desk.rows = rows;
         logits.resize(size_t(rows) * m.vocab);
         Meeting& team = desk.team;
 #pragma omp parallel num_threads(threads)

@@ -286,8 +286,6 @@ static void turned_over(const float* from, int ldf, int rows, int columns, float
         }
 }
 
-static inline int whole(int n) { return (n + W - 1) / W * W; }
-
 // Where the queries, keys or values of all rows lie, and their gradients: so many numbers a row.
 struct Side {
     const half* x;
@@ -347,29 +345,6 @@ static void turn(const Attention& t, float* x, int ld, int rows, float direction
             row[2 * i + 1] = even * (direction * s[i]) + odd * c[i];
         }
     }
-}
-
-template <int... N> static constexpr vi counted(std::integer_sequence<int, N...>) { return vi{N...}; }
-constexpr vi LANES = counted(std::make_integer_sequence<int, W>{});
-
-// The softmax of scale times the first n numbers, in place; the others, up to `room`, become 0. In whole registers: a
-// register read back where single numbers were written waits for all of them.
-static void softmax(float* x, int n, int room, float scale) {
-    vf most = vf{} - INFINITY, total = {};
-    for (int i = 0; i < n; i += W) {
-        const vf v = LANES + i < vi{} + n ? load<vf>(x + i) * scale : vf{} - INFINITY;
-        store(x + i, v);
-        most = larger(most, v);
-    }
-    const float high = top(most);
-    for (int i = 0; i < n; i += W) {
-        const vf v = LANES + i < vi{} + n ? vexp(load<vf>(x + i) - high) : vf{};
-        store(x + i, v);
-        total += v;
-    }
-    const float inverse = 1.f / sum(total);
-    for (int i = 0; i < n; i += W) store(x + i, load<vf>(x + i) * inverse);
-    for (int i = whole(n); i < room; i += W) store(x + i, vf{});
 }
 
 // What one head of one sequence needs, and the same pieces for every thread.
