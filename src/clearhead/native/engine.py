@@ -21,6 +21,7 @@ from clearhead.models.encoder import EncoderLayer
 from clearhead.models.fused import Made, remembered
 from clearhead.models.seq2seq import Seq2Seq
 from clearhead.native.build import library
+from clearhead.native.memory import keep_freed_memory
 from clearhead.nn.attention import Attention
 from clearhead.nn.feedforward import FeedForward, relu2
 from clearhead.nn.linear import Linear
@@ -81,6 +82,7 @@ class Engine:
     """The weights of a model, packed. They are copies: a changed model needs a new engine."""
 
     def __init__(self, model: Seq2Seq, products: torch.dtype, found: ctypes.CDLL) -> None:
+        keep_freed_memory()
         self.found, self.whole = found, products == torch.int8
         s = model.settings
         embeddings = model.source_embedding, model.target_embedding

@@ -20,11 +20,11 @@ from clearhead.config import Experiment
 from clearhead.data.batching import Batch, Batches
 from clearhead.errors import DiskError, Interrupted, NumbersError
 from clearhead.models.protocol import EncoderDecoder
+from clearhead.native.memory import keep_freed_memory
 from clearhead.train import blame
 from clearhead.train.checkpoint import Checkpoints, copies_saved
 from clearhead.train.gradients import Gradients, compute_gradients
 from clearhead.train.machine import this_machine
-from clearhead.train.memory import keep_freed_memory
 from clearhead.train.optim import Optimiser
 from clearhead.train.schedule import factor
 from clearhead.train.state import RunState, Validation

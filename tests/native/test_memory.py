@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from clearhead.train.memory import keep_freed_memory
+from clearhead.native.memory import keep_freed_memory
 
 LIBRARY = ctypes.CDLL(None)
 
@@ -17,7 +17,7 @@ LIBRARY = ctypes.CDLL(None)
 # heap. One piece larger than any that was freed before: the library would take it from the system by itself.
 ACCOUNT = """
 import ctypes, json, sys, torch
-from clearhead.train.memory import keep_freed_memory
+from clearhead.native.memory import keep_freed_memory
 
 class Account(ctypes.Structure):
     words = "arena ordblks smblks hblks mapped usmblks fsmblks used free keepcost"
