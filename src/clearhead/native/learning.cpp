@@ -88,7 +88,7 @@ struct Dropout {
     }
     vf apply(vf x, const uint8_t* bytes) const {
         const vi drawn = __builtin_convertvector(load<vb>(bytes), vi);
-        return drawn >= vi{} + dropped ? x * scale : vf{};
+        return x * (drawn >= vi{} + dropped ? vf{} + scale : vf{});  // what is not finite is not lost
     }
 };
 
@@ -350,7 +350,6 @@ static void turn(const Attention& t, float* x, int ld, int rows, float direction
 // What one head of one sequence needs, and the same pieces for every thread.
 struct Desk {
     int h, u, queries, keys;
-    std::vector<float> memory;
     float *query, *key, *value, *turned, *pattern, *mixed, *to_query, *to_key, *to_value, *to_pattern;
 
     static size_t size(const Attention& t) {
@@ -628,7 +627,8 @@ bool clearhead_activate(half* x, const float* bias, int rows, int room, int widt
 }
 
 // The gradients of u, in place of that of h, and of β: u is what h > 0 came from, or √h.
-bool clearhead_activate_back(const half* h, half* to, float* to_bias, int rows, int width, int squared, int threads) {
+bool clearhead_activate_back(const half* h, half* to, float* to_bias, int rows, int room, int width, int squared,
+                             int threads) {
     return done([&] {
         std::vector<float> sums(size_t(width) * threads);
 #pragma omp parallel num_threads(threads)
@@ -647,6 +647,7 @@ bool clearhead_activate_back(const half* h, half* to, float* to_bias, int rows, 
                 }
         }
         if (to_bias) gathered(sums, width, threads, 0, width, to_bias);
+        blank(to, rows, room, width);
     });
 }
 

@@ -51,16 +51,22 @@ def knows(model: Seq2Seq) -> bool:
         product_dtype() == torch.bfloat16
         and model.output_weight.dtype == torch.float32
         and model.output_weight.device.type == "cpu"
-        and not listening()
         and known(model)
+        and not heard(model)
         and loops() is not None
     )
+
+
+def heard(model: Seq2Seq) -> bool:
+    """Is there anybody who would see or change what passes between the bricks?"""
+    return listening() or any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
 
 
 def known(model: Seq2Seq) -> bool:
     s = model.settings
     return (
-        s.positions in POSITIONS
+        type(model) is Seq2Seq  # not one with another encoder
+        and s.positions in POSITIONS
         and s.norm in ("layer", "rms")
         and s.activation in ("relu", "relu2")
         and s.attention_window is None

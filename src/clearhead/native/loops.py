@@ -75,6 +75,8 @@ class AttentionGiven(Structure):
         ("scale", c_float),
         *((n, c_void_p) for n in ("mixed", "to_mixed", "to_query_bias", "to_key_bias", "to_value_bias")),
     )  # fmt: skip
+    waves: tuple[Tensor | None, ...]
+    """Those of `sine` and `cosine`: theirs is the only memory nobody else holds on to."""
 
 
 P, N, F = c_void_p, c_int32, c_float
@@ -85,7 +87,7 @@ LOOPS = {
     "attend": (P, N),
     "attend_back": (P, N),
     "activate": (P, P, N, N, N, N, N),
-    "activate_back": (P, P, P, N, N, N, N),
+    "activate_back": (P, P, P, N, N, N, N, N),
     "surprise": (P, P, P, N, N, F, N),
     "disagree": (P, P, P, P, N, N, F, F, N),
 }
@@ -150,7 +152,7 @@ class Products(torch.autograd.Function):
 
 
 class Activate(torch.autograd.Function):
-    """In place."""
+    """In place, there and back: what comes in is a product's, and nobody else holds it."""
 
     @staticmethod
     def forward(ctx: Any, u: Tensor, bias: Tensor | None, rows: Rows, squared: bool) -> Tensor:
@@ -165,7 +167,7 @@ class Activate(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
         h, bias = ctx.saved_tensors
         to_u, to_bias = gradient.contiguous(), like(bias)
-        run("activate_back", pointer(h), pointer(to_u), pointer(to_bias), ctx.rows.count, h.shape[1], ctx.squared)
+        run("activate_back", pointer(h), pointer(to_u), pointer(to_bias), ctx.rows.count, *h.shape, ctx.squared)
         return to_u, to_bias, None, None
 
 
@@ -254,11 +256,13 @@ def attention(
     lengths = rows.longest, read.longest
     waves = turns(heads.h, round_up(max(lengths)), torch.float32, asking.device) if heads.turning else (None, None)
     sides = (asking, from_[:, key:], from_[:, value:])
-    return AttentionGiven(
+    given = AttentionGiven(
         rows.sequences, heads.heads, heads.groups, heads.h, heads.u, heads.causal, *lengths,
         pointer(rows.start), pointer(read.start), *(Side(pointer(side), None, side.stride(0)) for side in sides),
         *map(pointer, biases), *map(pointer, waves), heads.scale,
     )  # fmt: skip
+    given.waves = waves
+    return given
 
 
 @dataclass(frozen=True)
@@ -330,8 +334,15 @@ def dropped(x: Tensor, drop: Drop) -> Tensor:
     return out
 
 
+def require_words(targets: Tensor, vocab: int) -> None:
+    """The loops write where a target says."""
+    if len(targets) and not 0 <= int(targets.min()) <= int(targets.max()) < vocab:
+        raise IndexError(f"a target is not in the vocabulary of {vocab}")
+
+
 def surprise(logits: Tensor, targets: Tensor, kept: float) -> Tensor:
     """Each row of logits becomes p − kept · e_y. → log Σ exp of each row."""
+    require_words(targets, logits.shape[1])
     normalisers = torch.empty(len(logits))
     run("surprise", pointer(logits), pointer(targets), pointer(normalisers), *logits.shape, kept)
     return normalisers
@@ -340,6 +351,7 @@ def surprise(logits: Tensor, targets: Tensor, kept: float) -> Tensor:
 def disagree(logits: Tensor, targets: Tensor, kept: float, weight: float) -> tuple[Tensor, Tensor]:
     """Rows, then their second passes: each becomes ½ (p − kept · e_y) + weight · ∂(KL(p‖q) + KL(q‖p)). → log Σ exp of
     each, and each pair's divergences."""
+    require_words(targets, logits.shape[1])
     normalisers, divergences = torch.empty(len(logits)), torch.empty(len(targets))
     given = (pointer(t) for t in (logits, targets, normalisers, divergences))
     run("disagree", *given, len(targets), logits.shape[1], kept, weight)

@@ -43,6 +43,8 @@ class Rows:
 
 def rows_of(ids: Int[Tensor, "B L"], pad: int) -> Rows:
     real = ids != pad
+    if (real[:, 1:] > real[:, :-1]).any():
+        raise ValueError("padding stands before a token")
     lengths = real.sum(1)
     places = real.nonzero()
     count = len(places)
