@@ -98,9 +98,12 @@ def bricks_alone() -> Iterator[None]:
 
 @contextlib.contextmanager
 def on_threads(count: int) -> Iterator[None]:
+    """However few numbers there are."""
     torch.set_num_threads(count)
     try:
-        yield
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loops, "SHARE", 1)
+            yield
     finally:
         torch.set_num_threads(1)
 
@@ -280,11 +283,11 @@ def test_out_of_memory_is_answered_by_smaller_pieces(
     model, run, failed = trained(dropout=0.2), loops.run, []
     whole, expected = taken(model)
 
-    def short_of_memory(name: str, *given: Any) -> None:
+    def short_of_memory(name: str, numbers: int, *given: Any) -> None:
         if name == loop and not failed:
             failed.append(name)
             raise MemoryError("no memory for a step of training")
-        run(name, *given)
+        run(name, numbers, *given)
 
     monkeypatch.setattr(loops, "run", short_of_memory)
     found, ours = taken(model)

@@ -33,7 +33,9 @@ def built(compiled: Path) -> None:
 
 
 @pytest.fixture(params=[1, 2, 7])
-def threads(request: Any) -> Any:
+def threads(request: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """However few numbers there are."""
+    monkeypatch.setattr(loops, "SHARE", 1)
     torch.set_num_threads(request.param)
     yield request.param
     torch.set_num_threads(1)

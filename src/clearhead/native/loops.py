@@ -79,6 +79,9 @@ class AttentionGiven(Structure):
     """Those of `sine` and `cosine`: theirs is the only memory nobody else holds on to."""
 
 
+SHARE = 16_384
+"""Numbers for which another thread is worth its call. Calling one for less gains nothing, and with another program on
+its core everybody waits for it: a step of a small model took forty times as long."""
 P, N, F = c_void_p, c_int32, c_float
 LOOPS = {
     "join": (P, N),
@@ -107,9 +110,10 @@ def bound(found: ctypes.CDLL) -> ctypes.CDLL:
     return found
 
 
-def run(name: str, *given: Any) -> None:
-    """One of the loops, on as many threads as torch has."""
-    if not getattr(loops(), f"clearhead_{name}")(*given, torch.get_num_threads()):
+def run(name: str, numbers: int, *given: Any) -> None:
+    """One of the loops over so many numbers, on at most as many threads as torch has."""
+    threads = max(1, min(torch.get_num_threads(), numbers // SHARE))
+    if not getattr(loops(), f"clearhead_{name}")(*given, threads):
         raise MemoryError("no memory for a step of training")
 
 
@@ -157,7 +161,7 @@ class Activate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, u: Tensor, bias: Tensor | None, rows: Rows, squared: bool) -> Tensor:
         ctx.mark_dirty(u)
-        run("activate", pointer(u), pointer(bias), rows.count, len(u), u.shape[1], squared)
+        run("activate", u.numel(), pointer(u), pointer(bias), rows.count, len(u), u.shape[1], squared)
         ctx.save_for_backward(u, bias)
         ctx.rows, ctx.squared = rows, squared
         return u
@@ -167,7 +171,8 @@ class Activate(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
         h, bias = ctx.saved_tensors
         to_u, to_bias = gradient.contiguous(), like(bias)
-        run("activate_back", pointer(h), pointer(to_u), pointer(to_bias), ctx.rows.count, *h.shape, ctx.squared)
+        given = (pointer(t) for t in (h, to_u, to_bias))
+        run("activate_back", h.numel(), *given, ctx.rows.count, *h.shape, ctx.squared)
         return to_u, to_bias, None, None
 
 
@@ -218,7 +223,7 @@ class Attend(torch.autograd.Function):
         mixed = empty_rows(asking, heads.heads * heads.u, rows)
         given = attention(asking, asked, heads, rows, read, biases)
         given.mixed = pointer(mixed)
-        run("attend", byref(given))
+        run("attend", mixed.numel(), byref(given))
         ctx.save_for_backward(asking, asked, *biases)
         ctx.heads, ctx.rows, ctx.read = heads, rows, read
         return mixed
@@ -237,7 +242,7 @@ class Attend(torch.autograd.Function):
         key, value = ctx.heads.columns(asked is None)
         for side, to in ((given.query, to_asking), (given.key, to_read[:, key:]), (given.value, to_read[:, value:])):
             side.to, side.to_stride = pointer(to), to.stride(0)
-        run("attend_back", byref(given))
+        run("attend_back", gradient.numel(), byref(given))
         return to_asking, to_asked, None, None, None, *to_biases
 
 
@@ -289,7 +294,7 @@ class Join(torch.autograd.Function):
         h = torch.empty_like(x, dtype=torch.bfloat16) if "h" in wanted else None
         given = given_join(x.shape[1], rows, norm, drop, bias, gamma, beta)
         given.x, given.part, given.s, given.y, given.h = map(pointer, (x, part, s, y, h))
-        run("join", byref(given))
+        run("join", x.numel(), byref(given))
         ctx.save_for_backward(x if s is None else s, bias, gamma, beta)
         return s if "s" in wanted else None, y, h
 
@@ -302,7 +307,8 @@ class Join(torch.autograd.Function):
         to_parameters = [like(p) for p in parameters]
         received = [None if g is None else g.contiguous() for g in (to_s, to_y, to_h)]
         back = JoinBack(*map(pointer, (s, *received, to_x, to_part, *to_parameters)))
-        run("join_back", byref(given_join(s.shape[1], ctx.rows, ctx.norm, ctx.drop, *parameters)), byref(back))
+        given = given_join(s.shape[1], ctx.rows, ctx.norm, ctx.drop, *parameters)
+        run("join_back", s.numel(), byref(given), byref(back))
         return to_x, to_part, *to_parameters, None, None, None, None
 
 
@@ -330,7 +336,7 @@ class Dropped(torch.autograd.Function):
 
 def dropped(x: Tensor, drop: Drop) -> Tensor:
     out = torch.empty_like(x)
-    run("drop", byref(drop.given()), pointer(x), pointer(out), drop.rows.count, len(x), x.shape[1])
+    run("drop", x.numel(), byref(drop.given()), pointer(x), pointer(out), drop.rows.count, len(x), x.shape[1])
     return out
 
 
@@ -344,7 +350,8 @@ def surprise(logits: Tensor, targets: Tensor, kept: float) -> Tensor:
     """Each row of logits becomes p − kept · e_y. → log Σ exp of each row."""
     require_words(targets, logits.shape[1])
     normalisers = torch.empty(len(logits))
-    run("surprise", pointer(logits), pointer(targets), pointer(normalisers), *logits.shape, kept)
+    given = (pointer(t) for t in (logits, targets, normalisers))
+    run("surprise", logits.numel(), *given, *logits.shape, kept)
     return normalisers
 
 
@@ -354,5 +361,5 @@ def disagree(logits: Tensor, targets: Tensor, kept: float, weight: float) -> tup
     require_words(targets, logits.shape[1])
     normalisers, divergences = torch.empty(len(logits)), torch.empty(len(targets))
     given = (pointer(t) for t in (logits, targets, normalisers, divergences))
-    run("disagree", *given, len(targets), logits.shape[1], kept, weight)
+    run("disagree", logits.numel(), *given, len(targets), logits.shape[1], kept, weight)
     return normalisers, divergences
