@@ -21,7 +21,7 @@ from clearhead.data.synthetic import reverse
 from clearhead.models.build import build
 from clearhead.models.seq2seq import Seq2Seq
 from clearhead.native import learning, loops, rows
-from clearhead.native.build import library
+from clearhead.native.build import OFF, library
 from clearhead.nn.linear import products_in
 from clearhead.nn.tap import listen
 from clearhead.train.blame import first_bad_module
@@ -94,6 +94,16 @@ def bricks_alone() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loops, "library", lambda: None)
         yield
+
+
+@contextlib.contextmanager
+def switched_off() -> Iterator[None]:
+    """By whoever starts the program."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(OFF, "0")
+        library.cache_clear()
+        yield
+    library.cache_clear()
 
 
 @contextlib.contextmanager
@@ -332,10 +342,10 @@ def test_who_gets_them(trained: Callable, compiled: Path, monkeypatch: pytest.Mo
     assert not knows(model.double()) and taken(model)[0].finite
 
 
-def test_switched_off(trained: Callable, compiled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CLEARHEAD_NATIVE", "0")
-    library.cache_clear()
-    assert not knows(trained()) and this_machine(precision="bf16").loops is None
+def test_switched_off(trained: Callable, compiled: Path) -> None:
+    with switched_off():
+        assert not knows(trained()) and this_machine(precision="bf16").loops is None
+    assert knows(trained()) and this_machine(precision="bf16").loops and this_machine().loops is None
 
 
 # ------------------------------------------------------------------------------------------------ a run
@@ -370,7 +380,7 @@ def run_to(tmp_path: Path) -> Callable[[str, int], tuple[str, dict[str, Any], li
     return run
 
 
-def test_continued_is_the_same_to_the_bit(run_to: Callable, compiled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_continued_is_the_same_to_the_bit(run_to: Callable, compiled: Path) -> None:
     whole, state, said = run_to("whole", 8)
     assert [machine["loops"] for machine in state["machines"]] == [compiled.stem.removeprefix("engine-")[:8]]
     assert any("bit-identical" in text and "compiled loops" in text for text in said)
@@ -380,11 +390,10 @@ def test_continued_is_the_same_to_the_bit(run_to: Callable, compiled: Path, monk
     assert any("bit-identical" in text for text in said)
 
 
-def test_continued_without_them_says_so(run_to: Callable, compiled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_continued_without_them_says_so(run_to: Callable, compiled: Path) -> None:
     whole, _, _ = run_to("whole", 8)
     run_to("parted", 4)
-    monkeypatch.setenv("CLEARHEAD_NATIVE", "0")
-    library.cache_clear()
-    other, state, said = run_to("parted", 8)
+    with switched_off():
+        other, state, said = run_to("parted", 8)
     assert other != whole and [bool(machine["loops"]) for machine in state["machines"]] == [True, False]
     assert any("not bit for bit" in text for text in said)

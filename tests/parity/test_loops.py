@@ -307,13 +307,17 @@ def test_a_source_without_a_token_reads_zeros() -> None:
 # ------------------------------------------------------------------------------------------------ the loss
 
 
+def known(logits: Tensor, targets: Tensor) -> Tensor:
+    return logits.gather(1, targets[:, None])[:, 0].float()
+
+
 @pytest.mark.parametrize("vocab", [1, 5, 16, 17, 61, 128])
 @pytest.mark.parametrize("size", [1.0, 30.0])
 def test_surprise(vocab: int, size: float, threads: int) -> None:
     logits, kept = (size * draw(13, vocab, seed=1)).bfloat16(), 0.9
     targets = torch.arange(13) * 7 % vocab
     exact = logits.double()
-    normalisers = loops.surprise(logits, targets, kept)
+    normalisers = loops.surprise(logits, targets, known(logits, targets), kept)
     near(normalisers, exact.logsumexp(1))
     near(logits, exact.softmax(1) - kept * F.one_hot(targets, vocab))
 
@@ -329,7 +333,7 @@ def test_disagree(vocab: int, size: float, threads: int) -> None:
     both = torch.cat((targets, targets))
     surprise = 0.5 * (exact.logsumexp(1) - kept * exact[torch.arange(26), both])
     (slopes,) = torch.autograd.grad(surprise.sum() + weight * expected.sum(), [exact])
-    normalisers, divergences = loops.disagree(logits, targets, kept, weight)
+    normalisers, divergences = loops.disagree(logits, targets, known(logits, both), kept, weight)
     near(normalisers, exact.detach().logsumexp(1))
     near(divergences, expected.detach())
     near(logits, slopes)
@@ -358,22 +362,37 @@ def test_losses_are_those_of_the_same_logits_in_float64(rdrop: float, count: int
         assert (a.double() - b).norm() <= 0.01 * b.norm()
 
 
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_the_loss_of_a_sure_model_is_not_negative(alpha: float) -> None:
+    """However its logits are rounded."""
+    weight, targets = draw(61, D), torch.arange(200) % 61
+    hidden = (4 * weight[targets] + 0.3 * draw(200, D, seed=1)).repeat(2 if alpha else 1, 1)
+    with products_in(torch.bfloat16):
+        if alpha:
+            found = loss.rdrop_cross_entropy(hidden, weight, targets, 0.0, alpha).item()
+        else:
+            found = loss.smoothed_cross_entropy(hidden, weight, targets, 0.0).item()
+    assert -1e-3 < found / 200 < 1e-3
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_logits_that_are_not_finite_are_told(value: float) -> None:
     """Wherever they stand in the row."""
     for place in range(19):
         logits = draw(2, 19, dtype=torch.bfloat16)
         logits[0, place] = value
-        first = logits.clone()
-        assert not loops.surprise(first, torch.zeros(2, dtype=torch.long), 0.9)[0].isfinite() and first[0].isnan().any()
-        assert not loops.disagree(logits, torch.zeros(1, dtype=torch.long), 0.9, 1.0)[1].isfinite().any()
+        first, zeros, some = logits.clone(), torch.zeros(2, dtype=torch.long), torch.zeros(2)
+        assert not loops.surprise(first, zeros, some, 0.9)[0].isfinite() and first[0].isnan().any()
+        assert not loops.disagree(logits, zeros[:1], some, 0.9, 1.0)[1].isfinite().any()
 
 
 @pytest.mark.parametrize("target", [-1, 31])
 def test_nothing_is_written_beyond_a_row(target: int) -> None:
-    for passes, ask in ((1, lambda x, y: loops.surprise(x, y, 0.9)), (2, lambda x, y: loops.disagree(x, y, 0.9, 1.0))):
-        with pytest.raises(IndexError, match="vocabulary of 31"):
-            ask(draw(3 * passes, 31, dtype=torch.bfloat16), torch.tensor([5, target, 6]))
+    logits, targets = draw(6, 31, dtype=torch.bfloat16), torch.tensor([5, target, 6])
+    with pytest.raises(IndexError, match="vocabulary of 31"):
+        loops.surprise(logits[:3], targets, torch.zeros(3), 0.9)
+    with pytest.raises(IndexError, match="vocabulary of 31"):
+        loops.disagree(logits, targets, torch.zeros(6), 0.9, 1.0)
 
 
 # ------------------------------------------------------------------------------------------------ rows

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <omp.h>
 #include <sched.h>
 #include <utility>
@@ -757,16 +756,7 @@ struct State {
 
 // ---------------------------------------------------------------------------------------------- what Python calls
 
-// An exception must not cross into Python: what memory could not be had for is false, or null.
-template <class Work> static bool done(Work work) {
-    try {
-        work();
-        return true;
-    } catch (const std::bad_alloc&) {
-        return false;
-    }
-}
-
+// Null where there was no memory for it.
 template <class T, class Work> static T* made(Work work) {
     T* found = nullptr;
     done([&] { found = work().release(); });

@@ -11,7 +11,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <new>
 #include <omp.h>
 #include <utility>
 #include <vector>
@@ -51,15 +50,6 @@ struct Run {
         first = int(n * me / threads), last = int(n * (me + 1) / threads);
     }
 };
-
-template <class Work> static bool done(Work work) {
-    try {
-        work();
-        return true;
-    } catch (const std::bad_alloc&) {
-        return false;
-    }
-}
 
 // ---------------------------------------------------------------------------------------------- dropout
 
@@ -507,9 +497,11 @@ template <class Numbers> static float row_sum(int n, Numbers numbers) {
     return s;
 }
 
-// A row of logits becomes p − kept · e_y; gives back its normaliser.
-static float surprise(half* x, int n, int64_t target, float kept, float* p) {
-    const float normaliser = exponentials(x, n, p);
+// A row of logits becomes p − kept · e_y; gives back its normaliser. `known` is the target's logit before rounding: a
+// normaliser of rounded logits alone would make the loss of a sure model negative.
+static float surprise(half* x, int n, int64_t target, float known, float kept, float* p) {
+    const float rounded_ones = exponentials(x, n, p);
+    const float normaliser = rounded_ones + p[target] * (known - widened1(x[target]));
     p[target] -= kept;
     int i = 0;
     for (; i + W <= n; i += W) store(x + i, rounded(load<vf>(p + i)));
@@ -520,14 +512,14 @@ static float surprise(half* x, int n, int64_t target, float kept, float* p) {
 // Two rows of logits, a and b, of the same target: ½ (p − kept · e_y) and weight · ∂(KL(p‖q) + KL(q‖p)) of each, with
 // ∂KL(p‖q)/∂a = p (r − KL(p‖q)), ∂KL(q‖p)/∂a = p − q, r = log p − log q. Gives back the two divergences' sum.
 static float disagree(half* a, half* b, int n, int64_t target, float kept, float weight, float* p, float* q,
-                      float* first, float* second) {
+                      float known_a, float known_b, float* first, float* second) {
     *first = exponentials(a, n, p), *second = exponentials(b, n, q);
     const float shift = *second - *first;
     auto r = [=](int i, auto kind) { return at(a, i, kind) - at(b, i, kind) + shift; };
     const float there = row_sum(n, [=](int i, auto kind) { return at(p, i, kind) * r(i, kind); });
     const float back = -row_sum(n, [=](int i, auto kind) { return at(q, i, kind) * r(i, kind); });
     const half a_target = a[target], b_target = b[target];
-    const float known = widened1(a_target) - widened1(b_target) + shift;
+    const float r_target = widened1(a_target) - widened1(b_target) + shift;
     for (int i = 0; i < n; i += W) {  // both at once: each needs the other's logits
         const int some = std::min(W, n - i);
         vf pa = {}, qa = {}, ra = {};
@@ -541,8 +533,9 @@ static float disagree(half* a, half* b, int n, int64_t target, float kept, float
         else for (int j = 0; j < some; j++) a[i + j] = half_a[j], b[i + j] = half_b[j];
     }
     const float pt = p[target], qt = q[target], off = pt - qt;
-    a[target] = rounded1(0.5f * (pt - kept) + (pt * (known - there) + off) * weight);
-    b[target] = rounded1(0.5f * (qt - kept) - (qt * (known + back) + off) * weight);
+    *first += pt * (known_a - widened1(a_target)), *second += qt * (known_b - widened1(b_target));
+    a[target] = rounded1(0.5f * (pt - kept) + (pt * (r_target - there) + off) * weight);
+    b[target] = rounded1(0.5f * (qt - kept) - (qt * (r_target + back) + off) * weight);
     return there + back;
 }
 
@@ -652,7 +645,8 @@ bool clearhead_activate_back(const half* h, half* to, float* to_bias, int rows, 
 }
 
 // Rows of logits become the gradient of their loss, p − kept · e_y.
-bool clearhead_surprise(half* x, const int64_t* targets, float* normalisers, int rows, int vocab, float kept, int threads) {
+bool clearhead_surprise(half* x, const int64_t* targets, const float* known, float* normalisers, int rows, int vocab,
+                        float kept, int threads) {
     return done([&] {
         std::vector<float> memory(size_t(vocab) * threads);
 #pragma omp parallel num_threads(threads)
@@ -660,14 +654,14 @@ bool clearhead_surprise(half* x, const int64_t* targets, float* normalisers, int
             float* p = &memory[size_t(vocab) * omp_get_thread_num()];
             const Run run(rows);
             for (int r = run.first; r < run.last; r++)
-                normalisers[r] = surprise(x + size_t(r) * vocab, vocab, targets[r], kept, p);
+                normalisers[r] = surprise(x + size_t(r) * vocab, vocab, targets[r], known[r], kept, p);
         }
     });
 }
 
 // The same for R-Drop: `rows` rows, then their second passes.
-bool clearhead_disagree(half* x, const int64_t* targets, float* normalisers, float* divergences, int rows, int vocab,
-                        float kept, float weight, int threads) {
+bool clearhead_disagree(half* x, const int64_t* targets, const float* known, float* normalisers, float* divergences,
+                        int rows, int vocab, float kept, float weight, int threads) {
     return done([&] {
         std::vector<float> memory(2 * size_t(vocab) * threads);
 #pragma omp parallel num_threads(threads)
@@ -676,7 +670,8 @@ bool clearhead_disagree(half* x, const int64_t* targets, float* normalisers, flo
             const Run run(rows);
             for (int r = run.first; r < run.last; r++) {
                 half *a = x + size_t(r) * vocab, *b = x + size_t(r + rows) * vocab;
-                divergences[r] = disagree(a, b, vocab, targets[r], kept, weight, p, q, normalisers + r, normalisers + rows + r);
+                divergences[r] = disagree(a, b, vocab, targets[r], kept, weight, p, q, known[r], known[rows + r],
+                                          normalisers + r, normalisers + rows + r);
             }
         }
     });

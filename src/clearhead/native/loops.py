@@ -91,8 +91,8 @@ LOOPS = {
     "attend_back": (P, N),
     "activate": (P, P, N, N, N, N, N),
     "activate_back": (P, P, P, N, N, N, N, N),
-    "surprise": (P, P, P, N, N, F, N),
-    "disagree": (P, P, P, P, N, N, F, F, N),
+    "surprise": (P, P, P, P, N, N, F, N),
+    "disagree": (P, P, P, P, P, N, N, F, F, N),
 }
 
 
@@ -346,20 +346,21 @@ def require_words(targets: Tensor, vocab: int) -> None:
         raise IndexError(f"a target is not in the vocabulary of {vocab}")
 
 
-def surprise(logits: Tensor, targets: Tensor, kept: float) -> Tensor:
-    """Each row of logits becomes p − kept · e_y. → log Σ exp of each row."""
+def surprise(logits: Tensor, targets: Tensor, known: Tensor, kept: float) -> Tensor:
+    """Each row of logits becomes p − kept · e_y. → log Σ exp of each row, whose targets' logits, not rounded, are
+    `known`."""
     require_words(targets, logits.shape[1])
     normalisers = torch.empty(len(logits))
-    given = (pointer(t) for t in (logits, targets, normalisers))
+    given = (pointer(t) for t in (logits, targets, known, normalisers))
     run("surprise", logits.numel(), *given, *logits.shape, kept)
     return normalisers
 
 
-def disagree(logits: Tensor, targets: Tensor, kept: float, weight: float) -> tuple[Tensor, Tensor]:
+def disagree(logits: Tensor, targets: Tensor, known: Tensor, kept: float, weight: float) -> tuple[Tensor, Tensor]:
     """Rows, then their second passes: each becomes ½ (p − kept · e_y) + weight · ∂(KL(p‖q) + KL(q‖p)). → log Σ exp of
     each, and each pair's divergences."""
     require_words(targets, logits.shape[1])
     normalisers, divergences = torch.empty(len(logits)), torch.empty(len(targets))
-    given = (pointer(t) for t in (logits, targets, normalisers, divergences))
+    given = (pointer(t) for t in (logits, targets, known, normalisers, divergences))
     run("disagree", logits.numel(), *given, len(targets), logits.shape[1], kept, weight)
     return normalisers, divergences

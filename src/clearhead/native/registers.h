@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #if defined(__AVX512F__)
@@ -81,4 +82,14 @@ static inline void softmax(float* x, int n, int room, float scale) {
     const float inverse = 1.f / sum(total);
     for (int i = 0; i < n; i += W) store(x + i, load<vf>(x + i) * inverse);
     for (int i = whole(n); i < room; i += W) store(x + i, vf{});
+}
+
+// An exception must not cross into Python: what memory could not be had for is false.
+template <class Work> static inline bool done(Work work) {
+    try {
+        work();
+        return true;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
 }

@@ -71,12 +71,9 @@ def log_normalisers(hidden: Tensor, weight: Tensor, p: Tensor, targets: Tensor) 
     return (hidden * weight[known]).sum(1) - wide(p.gather(1, known[:, None]))[:, 0].log()
 
 
-def row_losses(
-    hidden: Tensor, weight: Tensor, normaliser: Tensor, targets: Tensor, mean_row: Tensor, smoothing: float
-) -> Tensor:
-    """L(y) for each row."""
-    log_p = (hidden * weight[targets]).sum(1) - normaliser
-    return -(1 - smoothing) * log_p + smoothing * (normaliser - hidden @ mean_row)
+def row_losses(known: Tensor, normaliser: Tensor, mean_logit: Tensor, smoothing: float) -> Tensor:
+    """L(y) for each row, of its target's logit, its normaliser and the mean of its logits."""
+    return (1 - smoothing) * (normaliser - known) + smoothing * (normaliser - mean_logit)
 
 
 def runs(rows: int, most: int) -> Iterator[slice]:
@@ -100,15 +97,15 @@ class SmoothedCrossEntropy(torch.autograd.Function):
         to_hidden, to_weight, total = torch.empty_like(hidden), torch.zeros_like(weight), hidden.new_zeros(())
         for rows in runs(len(targets), CHUNK):
             h, y, out = hidden[rows], targets[rows], to_hidden[rows]
-            h_low = h.to(low)
+            h_low, known = h.to(low), (h * weight[y]).sum(1)
             to_logits = h_low @ weight_low.T
             if looped(to_logits):
-                normaliser = loops.surprise(to_logits, y, 1 - smoothing)
+                normaliser = loops.surprise(to_logits, y, wide(known), 1 - smoothing)
             else:
                 p = to_logits = torch.softmax(to_logits, -1)
                 normaliser = log_normalisers(h, weight, p, y)
                 p[torch.arange(len(y), device=y.device), y] -= 1 - smoothing
-            total += row_losses(h, weight, normaliser, y, mean_row, smoothing).sum()
+            total += row_losses(known, normaliser, h @ mean_row, smoothing).sum()
             out.copy_(to_logits @ weight_low).sub_(smoothing * mean_row)
             to_weight += to_logits.T @ h_low
         to_weight -= smoothing / len(weight) * hidden.sum(0)
@@ -142,9 +139,10 @@ class RDropCrossEntropy(torch.autograd.Function):
         for rows in runs(len(targets), CHUNK // 2):
             y, both = targets[rows], torch.cat((first[rows], second[rows]))
             both_low, y2 = both.to(low), torch.cat((y, y))
+            known = (both * weight[y2]).sum(1)
             to_logits = both_low @ weight_low.T
             if looped(to_logits):
-                normaliser, divergences = loops.disagree(to_logits, y, 1 - smoothing, alpha / 4)
+                normaliser, divergences = loops.disagree(to_logits, y, wide(known), 1 - smoothing, alpha / 4)
                 disagreement = divergences.sum()
             else:
                 logits, p = to_logits, torch.softmax(to_logits, -1)
@@ -152,7 +150,7 @@ class RDropCrossEntropy(torch.autograd.Function):
                 disagreement, to_logits = rdrop_gradient(logits, p, normaliser, alpha)
                 p[torch.arange(len(y2), device=y.device), y2] -= 1 - smoothing
                 to_logits.add_(p, alpha=0.5)
-            total += 0.5 * row_losses(both, weight, normaliser, y2, mean_row, smoothing).sum()
+            total += 0.5 * row_losses(known, normaliser, both @ mean_row, smoothing).sum()
             total += alpha / 4 * disagreement
             gradient = (to_logits @ weight_low).to(hidden.dtype).sub_(0.5 * smoothing * mean_row)
             to_first[rows], to_second[rows] = gradient.chunk(2)
