@@ -1,4 +1,4 @@
-"""The compiled training pass = the bricks in bf16, as near to float32 as they are; and it is only taken where it may be."""
+"""The compiled training pass = the bricks in bf16, as near to float32 as they are; and taken only where it may be."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_no_token_at_all(trained: Callable, compiled: Path) -> None:
 
 
 def test_room_weighs_nothing(trained: Callable, compiled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither in the hidden rows nor in any gradient, not even in those of the word and the place it has for a start."""
+    """Neither in the hidden rows nor in any gradient, nor in those of the word and the place it begins as."""
     model = trained(positions="learned", tie="none", dropout=0.2)
     found, ours = taken(model)
     assert not ours["source_embedding.table.weight"][0].any() and not ours["target_embedding.table.weight"][0].any()
@@ -220,7 +220,8 @@ def test_a_number_that_is_not_finite_is_never_lost(
     model, one = trained(**given), batch(3)
     assert taken(model, batches=(one,))[0].finite
     for name, parameter in model.named_parameters():
-        place = (int(one.source[0, 0]), 0) if "table.weight" in name and len(parameter) == 31 else (0,) * parameter.dim()
+        first = int(one.source[0, 0]) if "table.weight" in name else 0  # a word that occurs
+        place = (first, 0)[: parameter.dim()]
         with torch.no_grad():
             before = parameter[place].item()
             parameter[place] = value

@@ -85,20 +85,16 @@ def agree(
 ) -> None:
     """Values and gradients by every leaf, which lies in rows of `of` or in none; zeros where there is only room."""
     given = [leaf for leaf in leaves if leaf is not None]
-    sides = [next((r for r in of if leaf.dim() == 2 and len(leaf) == r.room), None) for leaf in given]
-    exact = [leaf.detach()[: r.count if r else None].double().requires_grad_() for leaf, r in zip(given, sides, strict=True)]
+    counts = [next((r.count for r in of if leaf.dim() == 2 and len(leaf) == r.room), len(leaf)) for leaf in given]
+    exact = [leaf.detach()[:count].double().requires_grad_() for leaf, count in zip(given, counts, strict=True)]
     place = iter(exact)
-    expected = oracle(*(None if leaf is None else next(place) for leaf in leaves))
-    found = ours(*leaves)
+    found, expected = ours(*leaves), oracle(*(None if leaf is None else next(place) for leaf in leaves))
     back = [draw(*y.shape, seed=90 + i, dtype=y.dtype) for i, y in enumerate(found)]
-    for y, target in zip(found, expected, strict=True):
-        assert not y[len(target) :].any()
-        near(y[: len(target)], target)
-    ours_back = torch.autograd.grad(found, given, [g.clone() for g in back])
-    theirs = torch.autograd.grad(expected, exact, [g[: len(y)].double() for g, y in zip(back, expected, strict=True)])
-    for side, a, b in zip(sides, ours_back, theirs, strict=True):
-        assert side is None or not a[side.count :].any()
+    exact_back = [g[: len(y)].double() for g, y in zip(back, expected, strict=True)]
+    slopes = torch.autograd.grad(found, given, [g.clone() for g in back])
+    for a, b in zip((*found, *slopes), (*expected, *torch.autograd.grad(expected, exact, exact_back)), strict=True):
         near(a[: len(b)], b, tolerance)
+        assert not a[len(b) :].any()
 
 
 def drop_at(rate: float) -> Drop | None:
