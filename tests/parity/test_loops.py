@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -178,12 +179,21 @@ def test_masks_are_those_of_the_bricks_to_the_bit(rate: float, padded: int, thre
     assert not any(y[ROWS.count :].any() for y in found)
 
 
-def test_what_is_not_finite_is_not_dropped_unseen() -> None:
+@pytest.mark.parametrize("bits", [0x7F800000, 0x7FC00000, 0x7F800001, 0x7FFFFFFF, -1])
+def test_what_is_not_finite_is_neither_dropped_nor_rounded_away(bits: int) -> None:
+    """Infinity, and what is not a number, whatever else its bits say."""
+    x = torch.full((ROWS.room, D), bits, dtype=torch.int32).view(torch.float32)
     with draws(SITE, torch.arange(len(LENGTHS))):
         drop = drop_at(0.9)
-    for value in (math.nan, math.inf):
-        out = Dropped.apply(torch.full((ROWS.room, D), value), drop)
-        assert not out[: ROWS.count].isfinite().any()
+    assert not Dropped.apply(x, drop)[: ROWS.count].isfinite().any()
+    h = Join.apply(x, None, None, None, None, ROWS, None, None, "h")[2]
+    assert not h[: ROWS.count].isfinite().any() and not h[ROWS.count :].any()
+
+
+def test_memory_that_is_not_there_is_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "loops", lambda: SimpleNamespace(clearhead_surprise=lambda *given: False))
+    with pytest.raises(MemoryError):
+        loops.surprise(draw(3, 7, dtype=torch.bfloat16), torch.tensor([1, 2, 3]), torch.zeros(3), 0.9)
 
 
 # ------------------------------------------------------------------------------------------------ between products
