@@ -186,7 +186,6 @@ class Apart(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, count: int) -> tuple[Tensor, ...]:
-        ctx.shape = x.shape
         return x.chunk(count, 1)
 
     @staticmethod
